@@ -1,0 +1,334 @@
+# libpami: everything is built from here.  `make help` lists the targets and variables.
+#
+# Works alone on a fresh checkout.  ./configure is optional: it writes config.mk, which only sets
+# variables that this file has defaults for.  Sources are found by wildcard: a new .c file in src/,
+# tools/, examples/, bench/ or test/<kind>/ needs no change here.  A program is one file NAME.c, or
+# all the files of a directory NAME/, or both.
+
+MAJOR   := 0
+VERSION := 0.1.0
+
+# ---- settings -----------------------------------------------------------------------------------
+
+-include config.mk
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
+OBJCOPY      ?= objcopy
+NM           ?= nm
+PKG_CONFIG   ?= pkg-config
+CLANG_FORMAT ?= clang-format
+CPPCHECK     ?= cppcheck
+INSTALL      ?= install
+PROVE        ?= prove
+
+CFLAGS ?= -O3 -g
+
+prefix       ?= /usr/local
+exec_prefix  ?= $(prefix)
+bindir       ?= $(exec_prefix)/bin
+libdir       ?= $(exec_prefix)/lib
+includedir   ?= $(prefix)/include
+datarootdir  ?= $(prefix)/share
+mandir       ?= $(datarootdir)/man
+docdir       ?= $(datarootdir)/doc/libpami
+pkgconfigdir ?= $(libdir)/pkgconfig
+
+comma := ,
+# A sanitizer's products live apart, so that switching does not rebuild everything.
+BUILD ?= build$(if $(SANITIZE),/sanitize-$(subst $(comma),-,$(SANITIZE)))
+
+ifneq ($(V),1)
+.SILENT:
+say = printf '  %-7s %s\n' $(1) $(2);
+endif
+
+# ---- flags --------------------------------------------------------------------------------------
+
+HWLOC_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags hwloc 2>/dev/null)
+HWLOC_LIBS   ?= $(shell $(PKG_CONFIG) --libs hwloc 2>/dev/null)
+HWLOC_CFLAGS := $(HWLOC_CFLAGS)
+HWLOC_LIBS   := $(HWLOC_LIBS)
+need_hwloc    = $(if $(HWLOC_LIBS),,$(error hwloc is missing (asked $(PKG_CONFIG)); try `make deps`))
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+            -Wwrite-strings -Wvla
+ifeq ($(DEVELOPER),1)
+WARNINGS += -Werror
+endif
+
+# Everything is position independent, so that one set of objects serves both libraries.
+base_cflags  := -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -pthread \
+                -DPAMI_VERSION_TEXT='"$(VERSION)"' -Iinclude -Isrc
+base_ldflags := -pthread -Wl,--as-needed
+ifneq ($(SANITIZE),)
+base_cflags  += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all
+base_ldflags += -fsanitize=$(SANITIZE)
+endif
+# What programs do wrong is reported (src/context/misuse.h); sanitizer builds always do so.
+ifneq ($(DEBUG)$(SANITIZE),)
+base_cflags  += -DPAMI_MISUSE_CHECKS
+endif
+
+compile = $(CC) $(base_cflags) $(WARNINGS) $(HWLOC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
+link    = $(CC) $(base_ldflags) $(CFLAGS) $(LDFLAGS)
+LIBS    = $(HWLOC_LIBS) -lm -ldl -lrt
+
+# ---- files --------------------------------------------------------------------------------------
+
+# Names of the programs in a directory, and the sources of one.
+programs   = $(sort $(basename $(wildcard $(1)/*.c)) $(patsubst %/,%,$(dir $(wildcard $(1)/*/*.c))))
+sources_of = $(wildcard $(1).c $(1)/*.c)
+objects_of = $(patsubst %.c,$(BUILD)/obj/%.o,$(call sources_of,$(1)))
+
+lib_sources := $(sort $(wildcard src/*/*.c src/*/*/*.c))
+lib_objects := $(lib_sources:%.c=$(BUILD)/obj/%.o)
+
+tool_names     := $(notdir $(call programs,tools))
+example_names  := $(call programs,examples)
+bench_names    := $(filter-out bench/peer,$(call programs,bench))
+test_kinds     := $(notdir $(patsubst %/,%,$(wildcard test/*/)))
+test_names     := $(foreach kind,$(test_kinds),$(call programs,test/$(kind)))
+shell_tests    := $(sort $(wildcard test/*/*.sh))
+peer_sources   := $(wildcard bench/peer/*.c)
+
+tools    := $(addprefix $(BUILD)/bin/,$(tool_names))
+examples := $(addprefix $(BUILD)/,$(example_names))
+benches  := $(addprefix $(BUILD)/,$(bench_names))
+tests    := $(addprefix $(BUILD)/,$(test_names))
+
+# Programs that look inside are linked with all internal symbols, the others with the shared library.
+inside_names := $(filter test/unit/% test/fuzz/%,$(test_names))
+public_names := $(filter-out $(inside_names),$(test_names)) $(example_names) $(bench_names)
+
+soname  := libpami.so.$(MAJOR)
+shared  := $(BUILD)/lib/libpami.so.$(VERSION)
+links   := $(BUILD)/lib/$(soname) $(BUILD)/lib/libpami.so
+static  := $(BUILD)/lib/libpami.a
+private := $(BUILD)/lib/libpami-private.a
+pc      := $(BUILD)/lib/pkgconfig/pami.pc
+
+headers     := $(wildcard include/*.h)
+sub_headers := $(wildcard include/pami/*.h)
+man_pages   := $(wildcard doc/man/*.[1-9])
+man_kinds   := $(sort $(subst .,,$(suffix $(man_pages))))
+doc_files   := $(wildcard README.md LICENSE doc/*.md)
+all_c       := $(sort $(wildcard $(foreach d,src/*/ src/*/*/ include/ include/pami/ tools/ tools/*/ \
+                 examples/ examples/*/ test/ test/*/ test/*/*/ bench/ bench/*/,$(d)*.c $(d)*.h)))
+
+# ---- build --------------------------------------------------------------------------------------
+
+.PHONY: all lib tools examples tests benches peers
+all: lib tools examples tests benches ## build everything (the default)
+lib: $(shared) $(links) $(static) $(pc) ## build the libraries only
+tools: $(tools)
+examples: $(examples)
+tests: $(tests)
+benches: $(benches)
+
+# Objects depend on the commands that make them: other flags, or another compiler, rebuild.
+commands := $(strip $(compile) | $(link) | $(LIBS))
+$(BUILD)/commands: always
+	$(need_hwloc)
+	mkdir -p $(@D)
+	printf '%s\n' '$(subst ','\'',$(commands))' | cmp -s - $@ || \
+	    printf '%s\n' '$(subst ','\'',$(commands))' >$@
+.PHONY: always
+
+# The library's own sources do without the functions of banned.h.
+$(BUILD)/obj/src/%.o: extra := -include src/util/banned.h
+$(BUILD)/obj/test/%.o: extra := -Itest
+$(BUILD)/obj/%.o: %.c $(BUILD)/commands
+	$(call say,CC,$<) mkdir -p $(@D) && $(compile) $(extra) -c -o $@ $<
+
+$(shared): $(lib_objects) libpami.map
+	$(call say,LD,$@) mkdir -p $(@D) && $(link) -shared -Wl,-soname,$(soname) \
+	    -Wl,--version-script=libpami.map -Wl,-z,defs -o $@ $(lib_objects) $(LIBS)
+
+$(links): $(shared)
+	ln -sf libpami.so.$(VERSION) $@
+
+# One relocatable object whose hidden symbols are local: nothing of ours can clash with a user's.
+$(BUILD)/obj/libpami.o: $(lib_objects)
+	$(call say,LD,$@) $(CC) -r -nostdlib -o $@.tmp $(lib_objects) && \
+	    $(OBJCOPY) --localize-hidden $@.tmp && mv $@.tmp $@
+
+$(static): $(BUILD)/obj/libpami.o
+$(private): $(lib_objects)
+$(static) $(private):
+	$(call say,AR,$@) mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $^
+
+# fill_pc PREFIX,LIBDIR,INCLUDEDIR,FILE
+fill_pc = sed -e 's|@prefix@|$(1)|' -e 's|@libdir@|$(2)|' -e 's|@includedir@|$(3)|' \
+          -e 's|@version@|$(VERSION)|' pami.pc.in >"$(4)"
+
+# For use from the build tree; `make install` writes another one.
+$(pc): pami.pc.in $(BUILD)/commands
+	mkdir -p $(@D)
+	$(call fill_pc,$(abspath $(BUILD)),$(abspath $(BUILD)/lib),$(abspath include),$@)
+
+# inside_program FILE,NAME,LIBRARIES: linked with every internal symbol.
+define inside_program
+$(1): $(call objects_of,$(2)) $(private)
+	$$(call say,LINK,$$@) mkdir -p $$(@D) && $$(link) -o $$@ $$^ $(3) $$(LIBS)
+endef
+
+# public_program FILE,NAME,WAY: linked with the shared library, found from beside the program.
+define public_program
+$(1): $(call objects_of,$(2)) $(shared) $(links)
+	$$(call say,LINK,$$@) mkdir -p $$(@D) && $$(link) -o $$@ $$(filter %.o,$$^) \
+	    -L$(BUILD)/lib -lpami -Wl,-rpath,'$$$$ORIGIN/$(3)lib' $$(LIBS)
+endef
+
+empty :=
+space := $(empty) $(empty)
+# One ../ for each directory above a name.
+up = $(subst $(space),,$(patsubst %,../,$(subst /, ,$(patsubst %/,%,$(dir $(1))))))
+
+$(foreach n,$(tool_names),$(eval $(call inside_program,$(BUILD)/bin/$(n),tools/$(n),)))
+$(foreach n,$(inside_names),$(eval $(call inside_program,$(BUILD)/$(n),$(n),\
+    $(if $(filter test/unit/%,$(n)),-lcmocka))))
+$(foreach n,$(public_names),$(eval $(call public_program,$(BUILD)/$(n),$(n),$(call up,$(n)))))
+
+# Benchmarks of other libraries, where these are installed: bench/peer/mpi_NAME.c becomes
+# mpi_NAME.openmpi and mpi_NAME.mpich, bench/peer/ucx_NAME.c becomes ucx_NAME.
+peer_names := $(notdir $(basename $(peer_sources)))
+mpi_peers   = $(foreach m,openmpi mpich,$(if $(shell command -v mpicc.$(m)),\
+                  $(patsubst %,$(BUILD)/bench/peer/%.$(m),$(filter mpi_%,$(peer_names)))))
+ucx_peers   = $(if $(shell $(PKG_CONFIG) --exists ucx && echo yes),\
+                  $(patsubst %,$(BUILD)/bench/peer/%,$(filter ucx_%,$(peer_names))))
+peer_flags  = -std=gnu11 -D_GNU_SOURCE -pthread $(WARNINGS) $(CPPFLAGS) $(CFLAGS) -Ibench -Isrc
+ifneq ($(filter peers bench,$(MAKECMDGOALS)),)
+peers: $(mpi_peers) $(ucx_peers)
+endif
+
+$(BUILD)/bench/peer/%.openmpi: bench/peer/%.c $(wildcard bench/*.h bench/peer/*.h)
+	$(call say,MPICC,$@) mkdir -p $(@D) && mpicc.openmpi $(peer_flags) -o $@ $< -lm
+$(BUILD)/bench/peer/%.mpich: bench/peer/%.c $(wildcard bench/*.h bench/peer/*.h)
+	$(call say,MPICC,$@) mkdir -p $(@D) && mpicc.mpich $(peer_flags) -o $@ $< -lm
+$(BUILD)/bench/peer/ucx_%: bench/peer/ucx_%.c $(wildcard bench/*.h bench/peer/*.h)
+	$(call say,CC,$@) mkdir -p $(@D) && $(CC) $(peer_flags) -o $@ $< \
+	    $$($(PKG_CONFIG) --cflags --libs ucx) -lm
+
+.SECONDARY:
+.DELETE_ON_ERROR:
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+
+# ---- test, measure, show ------------------------------------------------------------------------
+
+#: KIND=unit,api,...  the kinds of tests that `make check` runs (default: all)
+#: TEST=FILE...       only these tests, e.g. TEST=test/api/hello.c
+#: JOBS=N             test programs at a time (default 1, as tests look at the clock)
+#: TEST_FACTOR=F      multiplies time limits (default 1, with a sanitizer 5)
+KIND ?= unit,build,launch,api,sim,fault,fuzz
+JOBS ?= 1
+TEST_FACTOR ?= $(if $(SANITIZE),5,1)
+
+test_files := $(sort $(foreach n,$(test_names),$(firstword $(wildcard $(n).c) \
+                  $(wildcard $(n)/$(notdir $(n)).c) $(n).c)) $(shell_tests))
+selected    = $(or $(TEST),$(foreach k,$(subst $(comma), ,$(KIND)),$(filter test/$(k)/%,$(test_files))))
+
+# ThreadSanitizer does not get along with much address-space randomisation.
+steady := $(if $(findstring thread,$(SANITIZE)),\
+              $(shell setarch -R true 2>/dev/null && echo setarch -R))
+
+.PHONY: check run-check bench bench-deps demo
+check: deps ## build and run the tests (see KIND, TEST, JOBS)
+	+$(MAKE) --no-print-directory run-check
+
+run-check: all
+	$(if $(strip $(selected)),,$(error no test is selected))
+	BUILD='$(abspath $(BUILD))' CC='$(CC)' CXX='$(CXX)' NM='$(NM)' PKG_CONFIG='$(PKG_CONFIG)' \
+	    MAKE='$(MAKE)' SANITIZE='$(SANITIZE)' TEST_FACTOR='$(TEST_FACTOR)' \
+	    $(steady) $(PROVE) -j $(JOBS) --exec test/tap $(selected)
+
+bench: all peers ## build and run the benchmarks
+	BUILD='$(abspath $(BUILD))' bench/run
+
+bench-deps: ## install the libraries that benchmarks compare with
+	scripts/deps.sh bench
+
+demo: deps ## build and run the main example
+	+$(MAKE) --no-print-directory lib tools examples
+	BUILD='$(abspath $(BUILD))' scripts/demo.sh
+
+# ---- install ------------------------------------------------------------------------------------
+
+#: prefix=DIR, bindir, libdir, includedir, mandir, docdir, pkgconfigdir, DESTDIR: where to install
+.PHONY: install install-files uninstall
+install: lib tools ## install below $(DESTDIR)$(prefix)
+	+$(MAKE) --no-print-directory install-files
+
+# Installs what is there and builds nothing.
+install-files:
+	$(call say,INSTALL,$(DESTDIR)$(prefix))
+	$(INSTALL) -d $(foreach d,$(bindir) $(libdir) $(pkgconfigdir) $(includedir)/pami $(docdir) \
+	    $(man_kinds:%=$(mandir)/man%),"$(DESTDIR)$(d)")
+	$(INSTALL) -m 644 $(headers) "$(DESTDIR)$(includedir)"
+	$(INSTALL) -m 644 $(sub_headers) "$(DESTDIR)$(includedir)/pami"
+	$(INSTALL) -m 755 $(shared) "$(DESTDIR)$(libdir)"
+	ln -sf libpami.so.$(VERSION) "$(DESTDIR)$(libdir)/$(soname)"
+	ln -sf $(soname) "$(DESTDIR)$(libdir)/libpami.so"
+	$(INSTALL) -m 644 $(static) "$(DESTDIR)$(libdir)"
+	$(call fill_pc,$(prefix),$(libdir:$(prefix)/%=$${prefix}/%),\
+	    $(includedir:$(prefix)/%=$${prefix}/%),$(DESTDIR)$(pkgconfigdir)/pami.pc)
+	$(if $(tools),$(INSTALL) -m 755 $(tools) "$(DESTDIR)$(bindir)")
+	$(foreach k,$(man_kinds),$(INSTALL) -m 644 $(filter %.$(k),$(man_pages)) \
+	    "$(DESTDIR)$(mandir)/man$(k)" &&) true
+	$(INSTALL) -m 644 $(doc_files) "$(DESTDIR)$(docdir)"
+
+uninstall: ## remove what install has put there
+	rm -f $(foreach f,$(headers:include/%=$(includedir)/%) $(sub_headers:include/%=$(includedir)/%) \
+	    $(addprefix $(libdir)/,libpami.so.$(VERSION) $(soname) libpami.so libpami.a) \
+	    $(pkgconfigdir)/pami.pc $(tool_names:%=$(bindir)/%) \
+	    $(foreach p,$(man_pages),$(mandir)/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
+	    $(addprefix $(docdir)/,$(notdir $(doc_files))),"$(DESTDIR)$(f)")
+	-rmdir "$(DESTDIR)$(includedir)/pami" "$(DESTDIR)$(docdir)" 2>/dev/null
+
+# ---- the rest -----------------------------------------------------------------------------------
+
+.PHONY: dist lint format doc deps clean help
+package := libpami-$(VERSION)
+dist: ## make a source archive in $(BUILD)
+	mkdir -p $(BUILD)
+	if git rev-parse -q --verify HEAD >/dev/null 2>&1; then \
+	    git archive --prefix=$(package)/ HEAD; \
+	else \
+	    tar -c --exclude-vcs --exclude='./build' --exclude='./config.mk' \
+	        --exclude='./$(BUILD)' --transform='s|^\.|$(package)|' .; \
+	fi | gzip -9n >$(BUILD)/$(package).tar.gz
+	echo '$(BUILD)/$(package).tar.gz'
+
+lint: ## check format, headers, layers and style
+	scripts/deps.sh lint
+	+$(MAKE) --no-print-directory lib || true
+	BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' NM='$(NM)' CLANG_FORMAT='$(CLANG_FORMAT)' \
+	    CPPCHECK='$(CPPCHECK)' HWLOC_CFLAGS='$(HWLOC_CFLAGS)' scripts/lint.sh $(all_c)
+
+format: ## format all C files in place
+	$(CLANG_FORMAT) -i $(all_c)
+
+doc: tools ## render the manual pages and the table of options into $(BUILD)/doc
+	BUILD='$(BUILD)' CC='$(CC)' scripts/doc.sh $(man_pages)
+
+deps: ## install missing Debian packages (as root; otherwise say which)
+	scripts/deps.sh build
+
+clean: ## remove all build products
+	rm -rf '$(BUILD)'
+
+#: BUILD=DIR          where everything is built (default build)
+#: V=1                show the commands
+#: DEVELOPER=1        warnings are errors
+#: DEBUG=1            report misuse of contexts by programs
+#: SANITIZE=LIST      build with sanitizers: address, undefined, thread or address,undefined
+#: CC, CFLAGS, CPPFLAGS, LDFLAGS: as usual
+help: ## this list
+	echo 'Targets:'
+	sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 15
+	echo 'Variables:'
+	sed -n 's/^#: /  /p' Makefile

@@ -1,0 +1,183 @@
+/*
+ * pamix.h - what this library offers beyond the PAMI interface. Every name here starts with
+ * PAMIX_ or pamix_; programs that use only pami.h stay portable to other PAMI libraries.
+ *
+ * The conventions of pami.h hold here as well.
+ */
+#ifndef __pamix_h__
+#define __pamix_h__
+
+#include <pami/pami.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/* ---------------------------------------------------------------------------------- waiting -- */
+
+/*
+ * Blocks until an advance of the context would find something, or the time is over. Uses no
+ * processor time while it sleeps. Does not advance. The caller owns the context.
+ *   maximum_us  longest time to block, microseconds
+ * PAMI_SUCCESS: an advance may find something; PAMI_EAGAIN: the time is over; PAMI_INVAL.
+ */
+pami_result_t PAMIX_Context_wait(pami_context_t context, size_t maximum_us);
+
+/* ------------------------------------------------------------------------------- simulation -- */
+
+/*
+ * Many tasks in the calling process, joined by a simulated network with a time of its own.
+ *
+ * PAMIX_Sim_create makes n ordinary clients, one per task: queries answer per task, contexts come
+ * from PAMI_Context_createv and everything works as it does between processes, but that nothing
+ * arrives until PAMIX_Sim_run lets time pass. One thread creates, runs and destroys a simulation;
+ * several simulations may run in several threads. PAMI_Wtime of such a client is the task's
+ * virtual time. doc/sim.md describes the model and how to write tests with it.
+ *
+ * The same configuration, seed and program give the same run, bit for bit.
+ */
+
+/* How close two tasks are; rows of pamix_sim_config_t.level. */
+typedef enum {
+    PAMIX_SIM_CORE = 0,   /* the same core, and a task to itself */
+    PAMIX_SIM_NODE = 1,   /* the same node: they share memory */
+    PAMIX_SIM_SWITCH = 2, /* the network, below one switch */
+    PAMIX_SIM_SYSTEM = 3, /* the network, anywhere else */
+    PAMIX_SIM_LEVELS = 4
+} pamix_sim_level_name_t;
+
+/* What a packet costs between tasks of one level (the parameters of LogGP); times in seconds. */
+typedef struct {
+    double latency;      /* L: from the sender's port to the receiver's */
+    double overhead;     /* o: processor time per packet, at the sender and at the receiver */
+    double gap;          /* g: a port takes this long per packet at least */
+    double gap_per_byte; /* G: and this long per byte of header and body */
+    int single_copy;     /* nonzero: the device reads and writes the memory of such tasks */
+} pamix_sim_level_t;
+
+/* How single copies complete. */
+typedef enum {
+    PAMIX_SIM_COPY_LATER = 0, /* after the time that the network needs */
+    PAMIX_SIM_COPY_NOW = 1,   /* inside the call, which may move less than was asked for */
+    PAMIX_SIM_COPY_MIXED = 2  /* one or the other, by seed */
+} pamix_sim_copy_t;
+
+/*
+ * Probabilities are in 0..1. Times are virtual seconds, at most 1000. What is drawn "by seed" is
+ * uniform. Zero switches any kind of trouble off. Fill the structure with PAMIX_Sim_default and
+ * change what is to be different.
+ */
+typedef struct {
+    size_t size; /* of this structure, as PAMIX_Sim_default has set it */
+    uint64_t seed;
+    uint32_t contexts; /* what PAMI_CLIENT_NUM_CONTEXTS is, at most 64 */
+
+    /* The machine: consecutive tasks share cores, nodes and switches. */
+    uint32_t tasks_per_core;
+    uint32_t tasks_per_node; /* a multiple of tasks_per_core */
+    uint32_t nodes_per_switch;
+    pamix_sim_level_t level[PAMIX_SIM_LEVELS];
+    int node_ports;        /* nonzero: the contexts of a node share one port to the network */
+    uint32_t packet_bytes; /* largest packet body, 128..65528 */
+    uint32_t queue;        /* packets that may be on their way to one context; 0: no limit */
+
+    /* Delays: the order within a pair of endpoints always stays. */
+    double jitter;        /* each packet takes up to this much longer */
+    double reorder;       /* probability that a packet is held up, ... */
+    double reorder_delay; /* ... by up to this much */
+    double slow;          /* probability that a task is a slow one, which ... */
+    double slow_delay;    /* ... after each of its turns pauses for up to this long */
+
+    /* Refusals. */
+    double refuse;       /* probability that a port refuses although it has room, each time */
+    double retry;        /* after such a refusal the context gets its next turn: 0.1 us at least */
+    int copy;            /* how single copies complete: pamix_sim_copy_t */
+    double copy_failure; /* probability that a single copy fails and packets must do */
+
+    /* Deaths: a dead task gets no turns any more and nothing arrives there; of its packets that
+     * are under way those of some pairs arrive and those of others are lost, by seed. */
+    size_t dead_count;
+    const uint32_t *dead; /* dead_count tasks, read by PAMIX_Sim_create; NULL: chosen by seed */
+    double dead_time;     /* when they die, ... */
+    double dead_spread;   /* ... each by up to this much later */
+    double dead_detect;   /* others know after this time or up to twice as much, each by seed */
+} pamix_sim_config_t;
+
+/* What has happened so far in a simulation. */
+typedef struct {
+    uint64_t events;    /* of the network: arrivals, ends of copies, turns, deaths */
+    uint64_t turns;     /* a context was advanced */
+    uint64_t packets;   /* delivered */
+    uint64_t bytes;     /* in the bodies of those */
+    uint64_t copies;    /* single copies that completed, ... */
+    uint64_t copied;    /* ... and their bytes */
+    uint64_t full;      /* refusals because too many packets were on their way, ... */
+    uint64_t refused;   /* ... and because of `refuse` */
+    uint64_t reordered; /* packets held up because of `reorder` */
+    uint64_t lost;      /* packets to or from tasks and contexts that have gone */
+    uint64_t deaths;
+} pamix_sim_counters_t;
+
+/* Everything on, no trouble: nodes of 16 tasks, a network of 2 us and 12.5 GB/s, seed 1. */
+void PAMIX_Sim_default(pamix_sim_config_t *config);
+
+/*
+ * Makes a simulation of `ntasks` (1 .. 2^24) tasks; clients[i] becomes the client of task i.
+ *   config   read during the call; NULL: the default
+ *   clients  room for ntasks handles, written on success only
+ * PAMI_INVAL: the text names the member at fault; PAMI_ENOMEM.
+ */
+pami_result_t PAMIX_Sim_create(const pamix_sim_config_t *config, size_t ntasks,
+                               pami_client_t clients[]);
+
+/*
+ * Lets time go on: delivers what is due and advances the contexts that have something to do, until
+ * one of these:
+ *   PAMI_SUCCESS  `done` returned nonzero; or `done` is NULL, nothing can happen any more and no
+ *                 context waits for anything
+ *   PAMI_EAGAIN   nothing can happen any more; the text says who waits for what. Posted functions
+ *                 that for a virtual minute do nothing but ask to be called again count as nothing.
+ *   PAMI_OTHER    a limit was reached; call again to go on
+ *   PAMI_INVAL    not a client of a simulation, or called from inside a callback
+ *
+ *   client           any client of the simulation
+ *   done             called before the first turn of a context and after each one; should only
+ *                    look: what it starts on a context may be noticed late. May be NULL.
+ *   maximum_events   as in pamix_sim_counters_t; 0: no limit
+ *   maximum_seconds  virtual time from now; 0: no limit
+ */
+pami_result_t PAMIX_Sim_run(pami_client_t client, int (*done)(void *cookie), void *cookie,
+                            size_t maximum_events, double maximum_seconds);
+
+/* Virtual time of the network, seconds since it was created; negative: not of a simulation. */
+double PAMIX_Sim_time(pami_client_t client);
+
+/*
+ * A hash of all deliveries so far (time, from, to, kind, bytes), in their order: equal for equal
+ * runs, and hardly ever equal for others. 0: not a client of a simulation.
+ */
+uint64_t PAMIX_Sim_digest(pami_client_t client);
+
+/* Fills *counters. PAMI_INVAL. */
+pami_result_t PAMIX_Sim_counters(pami_client_t client, pamix_sim_counters_t *counters);
+
+/* The client's task dies now; also from inside a callback. PAMI_INVAL. */
+pami_result_t PAMIX_Sim_kill(pami_client_t client);
+
+/*
+ * Destroys the clients, with what contexts they still have, and sets each handle to NULL. Entries
+ * that are NULL already are skipped; PAMI_Client_destroy, one by one, is as good. What is under
+ * way is lost: run until nothing can happen before, if it must not be. Not from inside a callback.
+ * PAMI_INVAL: one is not a client of a simulation; nothing was destroyed.
+ */
+pami_result_t PAMIX_Sim_destroy(pami_client_t clients[], size_t ntasks);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* __pamix_h__ */

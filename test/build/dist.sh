@@ -1,0 +1,24 @@
+#!/bin/bash
+# The source archive is complete: the library and the launcher build from it, and the two-command
+# entry points are there.
+# Run: timeout=240
+set -eu
+
+top=$(cd "$(dirname "$0")/../.." && pwd)
+if [ -n "${SANITIZE-}" ]; then
+    echo "SKIP: says nothing new with sanitizers"
+    exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset MAKEFLAGS MFLAGS MAKELEVEL BUILD
+
+make -s -C "$top" dist BUILD="$work/dist"
+tar -xzf "$work"/dist/libpami-*.tar.gz -C "$work"
+cd "$work"/libpami-*
+for file in Makefile README.md LICENSE configure.ac test/tap scripts/demo.sh; do
+    [ -f "$file" ] || { echo "FAILED: $file is not in the archive"; exit 1; }
+done
+[ ! -e build ] || { echo "FAILED: build products are in the archive"; exit 1; }
+make -s -j2 CFLAGS=-O0 lib tools
+[ -x build/bin/pamirun ] && [ -f build/lib/libpami.so.0 ]
