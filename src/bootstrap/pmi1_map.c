@@ -1,0 +1,101 @@
+/*
+ * Reading and writing PMI_process_mapping, see pmi1_map.h.
+ *
+ * Work is bounded by the length of the text plus the number of tasks: a block without tasks ends
+ * the parse with an error, so a repetition always gives at least one more task its node.
+ */
+#include "bootstrap/pmi1_map.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+struct reader {
+    const char *at;
+};
+
+static void skip_spaces(struct reader *reader)
+{
+    reader->at += strspn(reader->at, " ");
+}
+
+static bool take(struct reader *reader, const char *word)
+{
+    size_t length = strlen(word);
+
+    skip_spaces(reader);
+    if (strncmp(reader->at, word, length) != 0)
+        return false;
+    reader->at += length;
+    return true;
+}
+
+static bool take_number(struct reader *reader, uint32_t *number)
+{
+    uint64_t value = 0;
+    const char *start;
+
+    skip_spaces(reader);
+    for (start = reader->at; *reader->at >= '0' && *reader->at <= '9'; reader->at++) {
+        value = value * 10 + (uint64_t)(*reader->at - '0');
+        if (value > INT32_MAX)
+            return false;
+    }
+    *number = (uint32_t)value;
+    return reader->at != start;
+}
+
+static bool take_block(struct reader *reader, uint32_t *first, uint32_t *nodes, uint32_t *each)
+{
+    return take(reader, "(") && take_number(reader, first) && take(reader, ",") &&
+           take_number(reader, nodes) && take(reader, ",") && take_number(reader, each) &&
+           take(reader, ")") && *nodes > 0 && *each > 0;
+}
+
+/* Deals one block's tasks from `task` on; returns the next task without a node. */
+static uint32_t deal(uint32_t first, uint32_t nodes, uint32_t each, uint32_t task, uint32_t tasks,
+                     uint32_t *ids)
+{
+    uint32_t node, i;
+
+    for (node = 0; node < nodes && task < tasks; node++)
+        for (i = 0; i < each && task < tasks; i++)
+            ids[task++] = first + node;
+    return task;
+}
+
+int pmi1_map_parse(const char *text, uint32_t tasks, uint32_t *ids)
+{
+    struct reader reader = {text};
+    const char *blocks;
+    uint32_t first, nodes, each, task = 0;
+
+    if (!take(&reader, "(") || !take(&reader, "vector"))
+        return -EPROTO;
+    blocks = reader.at;
+    do {
+        reader.at = blocks;
+        while (take(&reader, ",")) {
+            if (!take_block(&reader, &first, &nodes, &each))
+                return -EPROTO;
+            task = deal(first, nodes, each, task, tasks, ids);
+        }
+        if (!take(&reader, ")") || *reader.at != '\0' || task == 0)
+            return -EPROTO;
+    } while (task < tasks);
+    return 0;
+}
+
+int pmi1_map_format(uint32_t tasks, uint32_t nodes, char *text, size_t size)
+{
+    uint32_t each = tasks / nodes, longer = tasks % nodes;
+    int length;
+
+    if (longer == 0)
+        length = snprintf(text, size, "(vector,(0,%u,%u))", nodes, each);
+    else
+        length = snprintf(text, size, "(vector,(0,%u,%u),(%u,%u,%u))", longer, each + 1, longer,
+                          nodes - longer, each);
+    return length < 0 || (size_t)length >= size ? -ENOBUFS : 0;
+}

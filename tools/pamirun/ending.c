@@ -1,0 +1,151 @@
+/*
+ * Ending a job so that no process of it is left.
+ *
+ * Every task leads a process group, which gets TERM and, a second later, KILL.  A process that has
+ * left its group, or whose task has ended, becomes pamirun's child (it is a subreaper) when its
+ * parent dies, and is found among the children.  A process id is only signalled while it is an
+ * unreaped child of ours, so it cannot have become somebody else's.
+ *
+ * After an ordinary end of all tasks, what they left behind has a moment to end by itself: it may
+ * be a filter that has just lost its input.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "children.h"
+#include "job.h"
+#include "say.h"
+#include "util/clock.h"
+
+#define GRACE_SECONDS 1.0  /* from TERM to KILL */
+#define LINGER_SECONDS 0.2 /* for leftovers of a job that went well */
+#define AGAIN_SECONDS 0.02 /* from one round of KILL to the next */
+#define HOPELESS_SECONDS 5.0
+#define LEFTOVERS_MAX 256 /* handled in one round; the others in the next */
+
+void ending_note_foreign(struct job *job)
+{
+    if (children_exist())
+        job->foreign_count = children_list(job->foreign, FOREIGN_MAX);
+}
+
+static bool is_foreign(const struct job *job, pid_t pid)
+{
+    size_t i;
+
+    for (i = 0; i < job->foreign_count; i++)
+        if (job->foreign[i] == pid)
+            return true;
+    return false;
+}
+
+/* Children that are neither tasks (none is live) nor foreign. */
+static size_t leftovers_list(const struct job *job, pid_t list[LEFTOVERS_MAX])
+{
+    size_t i, count = children_list(list, LEFTOVERS_MAX), kept = 0;
+
+    for (i = 0; i < count; i++)
+        if (!is_foreign(job, list[i]))
+            list[kept++] = list[i];
+    return kept;
+}
+
+static bool leftovers_exist(const struct job *job)
+{
+    pid_t list[LEFTOVERS_MAX];
+
+    if (!children_exist())
+        return false;
+    return job->foreign_count == 0 || leftovers_list(job, list) > 0;
+}
+
+/* Is this process group one that a task leads, or that `leader` does? */
+static bool is_our_group(const struct job *job, pid_t group, pid_t leader)
+{
+    uint32_t i;
+
+    for (i = 0; i < job->options->tasks; i++)
+        if (job->tasks[i].pid == group)
+            return group > 1;
+    return group == leader && group > 1;
+}
+
+static void leftovers_signal(const struct job *job, int signal)
+{
+    pid_t list[LEFTOVERS_MAX];
+    size_t i, count = leftovers_list(job, list);
+
+    for (i = 0; i < count; i++) {
+        pid_t group = getpgid(list[i]);
+        pid_t whom = is_our_group(job, group, list[i]) ? -group : list[i];
+
+        kill(whom, signal);
+        kill(whom, SIGCONT);
+    }
+}
+
+void ending_signal_tasks(struct job *job, int signal)
+{
+    uint32_t i;
+
+    for (i = 0; i < job->options->tasks; i++)
+        if (job->tasks[i].live)
+            kill(-job->tasks[i].pid, signal);
+}
+
+void ending_begin(struct job *job)
+{
+    if (job->phase != PHASE_RUN)
+        return;
+    job->phase = PHASE_TERM;
+    job->deadline = clock_now() + GRACE_SECONDS;
+    ending_signal_tasks(job, SIGTERM);
+    ending_signal_tasks(job, SIGCONT);
+}
+
+void ending_kill(struct job *job)
+{
+    if (job->phase != PHASE_KILL)
+        job->deadline = clock_now() + HOPELESS_SECONDS;
+    job->phase = PHASE_KILL;
+    ending_signal_tasks(job, SIGKILL);
+    if (job->live == 0)
+        leftovers_signal(job, SIGKILL);
+}
+
+/* All tasks have ended; other processes have not. */
+static void leftovers_check(struct job *job)
+{
+    if (job->phase == PHASE_RUN && job->deadline == 0)
+        job->deadline = clock_now() + LINGER_SECONDS;
+    else if (job->phase == PHASE_RUN && clock_now() >= job->deadline)
+        ending_begin(job);
+    if (job->phase == PHASE_TERM && !job->told) {
+        job->told = true;
+        leftovers_signal(job, SIGTERM);
+    }
+    if (job->phase == PHASE_KILL)
+        leftovers_signal(job, SIGKILL);
+}
+
+bool ending_check(struct job *job)
+{
+    if (job->live == 0 && !leftovers_exist(job))
+        return true;
+    if (job->live == 0)
+        leftovers_check(job);
+    if (job->phase == PHASE_TERM && clock_now() >= job->deadline) {
+        ending_kill(job);
+    } else if (job->phase == PHASE_KILL && clock_now() >= job->deadline) {
+        say("some processes of the job cannot be killed");
+        return true;
+    }
+    return false;
+}
+
+double ending_wake(const struct job *job)
+{
+    return job->phase == PHASE_KILL ? clock_now() + AGAIN_SECONDS : job->deadline;
+}
