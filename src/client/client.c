@@ -1,0 +1,315 @@
+/*
+ * Creating and destroying clients, and the end of the process.
+ *
+ * The process keeps a list of its live clients: when it exits without destroying them, what they
+ * still owe to others is sent.
+ */
+#include "client/client.h"
+#include "client/registry.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "bootstrap/bootstrap.h"
+#include "p2p/p2p.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/option.h"
+
+/* Between two looks at who has died: a look costs a system call, and a death shall be noticed soon.
+ * */
+#define TEND_INTERVAL_US 10000.0
+
+static pthread_mutex_t clients_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list clients = LIST_INITIALIZER(clients);
+
+struct client *client_from_handle(pami_client_t handle)
+{
+    struct client *client = registry_find(handle);
+
+    return (void *)client == handle ? client : NULL;
+}
+
+struct client *client_of_context(pami_context_t handle)
+{
+    struct client *client = registry_find(handle);
+
+    return (void *)client != handle ? client : NULL;
+}
+
+/* All tasks create the same clients in the same order, so the count names a client of the job. */
+static unsigned next_instance(void)
+{
+    static unsigned created;
+    unsigned instance;
+
+    pthread_mutex_lock(&clients_lock);
+    instance = created++;
+    pthread_mutex_unlock(&clients_lock);
+    return instance;
+}
+
+/* A key of the characters that cards allow, short, and different for different names. */
+static void make_key(struct client *client)
+{
+    uint32_t hash = 2166136261u;
+    char word[13];
+    size_t length = 0;
+
+    for (const char *c = client->name; *c != '\0'; c++) {
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+        if (length + 1 < sizeof(word) &&
+            ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9')))
+            word[length++] = *c;
+    }
+    word[length] = '\0';
+    snprintf(client->key, sizeof(client->key), "%s-%08x.%u", word, hash, client->instance);
+}
+
+static int fill_local(struct client *client)
+{
+    const struct bootstrap *bootstrap = client->core.bootstrap;
+
+    client->local_tasks = calloc(bootstrap->local_count, sizeof(*client->local_tasks));
+    if (client->local_tasks == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < bootstrap->local_count; i++)
+        client->local_tasks[i] = bootstrap->local_tasks[i];
+    return 0;
+}
+
+static void fill_processor_name(struct client *client)
+{
+    char host[65] = "unknown";
+
+    gethostname(host, sizeof(host) - 1);
+    snprintf(client->processor_name, sizeof(client->processor_name), "Task %u of %u on %s pid %ld",
+             client->core.task, client->core.tasks, host, (long)getpid());
+}
+
+static int open_device(struct client *client, const struct device_ops *ops,
+                       const void *private_params)
+{
+    const struct device_params params = {
+        .bootstrap = client->core.bootstrap,
+        .client = client->key,
+        .contexts = client->core.contexts_max,
+        .private_params = private_params,
+    };
+    char why[256] = "no reason given";
+    struct device *device;
+    int error = ops->open(&params, &device, why, sizeof(why));
+
+    if (error == 0) {
+        client->core.devices[client->core.device_count++] = device;
+        return 0;
+    }
+    if (error == -ENODEV) {
+        log_info("device %s: %s", ops->name, why);
+        return 0;
+    }
+    error_set(PAMI_ERROR, "PAMI_Client_create: device %s: %s", ops->name, why);
+    return error;
+}
+
+static int open_devices(struct client *client)
+{
+    for (size_t i = 0; device_table[i] != NULL && i < DEVICES_MAX; i++) {
+        int error = open_device(client, device_table[i], NULL);
+
+        if (error != 0)
+            return error;
+    }
+    if (client->core.device_count != 0)
+        return 0;
+    error_set(PAMI_ERROR, "PAMI_Client_create: no device works here");
+    return -ENODEV;
+}
+
+static struct client *client_new(const char *name, struct bootstrap *bootstrap)
+{
+    struct client *client = calloc(1, sizeof(*client));
+
+    if (client == NULL)
+        return NULL;
+    client->magic = CLIENT_MAGIC;
+    client->pid = getpid();
+    list_init(&client->link);
+    snprintf(client->name, sizeof(client->name), "%s", name);
+    client->core = (struct client_core){
+        .bootstrap = bootstrap,
+        .task = bootstrap->task,
+        .tasks = bootstrap->tasks,
+        .contexts_max = (uint32_t)option_int(OPT_NUM_CONTEXTS),
+        .send_immediate_max = option_bytes(OPT_SEND_IMMEDIATE_MAX),
+        .recv_immediate_max = option_bytes(OPT_RECV_IMMEDIATE_MAX),
+        .tend_ticks = (uint64_t)(clock_ticks_per_us() * TEND_INTERVAL_US),
+        .client = client,
+    };
+    fill_processor_name(client);
+    if (fill_local(client) != 0) {
+        free(client);
+        return NULL;
+    }
+    return client;
+}
+
+static int enlist(struct client *client)
+{
+    int error = registry_add(client, client);
+
+    if (error != 0) {
+        error_set(PAMI_ENOMEM, "PAMI_Client_create: out of memory");
+        return error;
+    }
+    pthread_mutex_lock(&clients_lock);
+    list_push_back(&clients, &client->link);
+    pthread_mutex_unlock(&clients_lock);
+    return 0;
+}
+
+int client_create_with(const char *name, struct bootstrap *bootstrap,
+                       const struct device_ops *device, const void *private_params,
+                       double (*now)(void *), void *now_cookie, struct client **out)
+{
+    struct client *client = client_new(name, bootstrap);
+    int error;
+
+    if (client == NULL) {
+        error_set(PAMI_ENOMEM, "out of memory");
+        return -ENOMEM;
+    }
+    make_key(client);
+    client->clock = (struct client_clock){.now = now, .cookie = now_cookie};
+    if (now != NULL)
+        atomic_fetch_add(&client_own_clocks, 1);
+    client->core.yield = YIELD_NEVER;
+    client->core.simulated = now != NULL;
+    error = open_device(client, device, private_params);
+    if (error == 0)
+        error = client->core.device_count != 0 ? enlist(client) : -ENODEV;
+    if (error != 0) {
+        client_destroy(client);
+        return error;
+    }
+    *out = client;
+    return 0;
+}
+
+static void close_devices(struct client *client)
+{
+    while (client->core.device_count != 0) {
+        struct device *device = client->core.devices[--client->core.device_count];
+
+        device->ops->close(device);
+    }
+}
+
+void client_destroy(struct client *client)
+{
+    pthread_mutex_lock(&clients_lock);
+    list_remove(&client->link);
+    registry_remove(client);
+    pthread_mutex_unlock(&clients_lock);
+    client_destroy_contexts(client);
+    close_devices(client);
+    if (client->own_bootstrap)
+        bootstrap_close(client->core.bootstrap);
+    if (client->clock.now != NULL)
+        atomic_fetch_sub(&client_own_clocks, 1);
+    free(client->local_tasks);
+    free(client->is_local);
+    client->magic = 0;
+    free(client);
+}
+
+static pami_result_t check_create(const char *name, const pami_client_t *client,
+                                  const pami_configuration_t configuration[], size_t num_configs)
+{
+    if (name == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Client_create: name: NULL");
+    if (client == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Client_create: client: NULL");
+    if (num_configs != 0 && configuration == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Client_create: configuration: NULL");
+    for (size_t i = 0; i < num_configs; i++)
+        if (configuration[i].name != PAMI_CLIENT_NONCONTIG &&
+            configuration[i].name != PAMI_CLIENT_MEMORY_OPTIMIZE)
+            return error_set(PAMI_INVAL,
+                             "PAMI_Client_create: configuration[%zu].name: attribute %d cannot be "
+                             "given here",
+                             i, (int)configuration[i].name);
+    return PAMI_SUCCESS;
+}
+
+pami_result_t PAMI_Client_create(const char *name, pami_client_t *out,
+                                 pami_configuration_t configuration[], size_t num_configs)
+{
+    pami_result_t result = check_create(name, out, configuration, num_configs);
+    struct bootstrap *bootstrap;
+    struct client *client;
+    int error;
+
+    if (result != PAMI_SUCCESS)
+        return result;
+    *out = NULL;
+    error = bootstrap_open(&bootstrap);
+    if (error != 0)
+        return error == -ENOMEM ? PAMI_ENOMEM : PAMI_ERROR; /* the text is the bootstrap's */
+    log_set_task(bootstrap->task);
+    client = client_new(name, bootstrap);
+    if (client == NULL) {
+        bootstrap_close(bootstrap);
+        return error_set(PAMI_ENOMEM, "PAMI_Client_create: out of memory");
+    }
+    client->own_bootstrap = true;
+    client->instance = next_instance();
+    make_key(client);
+    error = open_devices(client);
+    if (error == 0) {
+        client->core.yield = client_yield_policy(client);
+        client->core.spin_passes = client_spin_passes(client->core.yield);
+        error = enlist(client);
+    }
+    if (error != 0) {
+        client_destroy(client);
+        return error == -ENOMEM ? PAMI_ENOMEM : PAMI_ERROR;
+    }
+    *out = client;
+    return PAMI_SUCCESS;
+}
+
+pami_result_t PAMI_Client_destroy(pami_client_t *handle)
+{
+    struct client *client = handle != NULL ? client_from_handle(*handle) : NULL;
+
+    if (client == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Client_destroy: client: not a client");
+    client_destroy(client);
+    *handle = NULL;
+    return PAMI_SUCCESS;
+}
+
+/*
+ * The process ends without having destroyed its clients: what was accepted still has to arrive and
+ * what is owed to others has to be returned. Other threads may be inside an advance; their contexts
+ * are taken over once they have left it.
+ */
+__attribute__((destructor)) static void end_of_process(void)
+{
+    struct list *item;
+
+    if (pthread_mutex_trylock(&clients_lock) != 0)
+        return;
+    list_for_each (item, &clients) {
+        struct client *client = list_entry(item, struct client, link);
+
+        if (client->pid == getpid() && client->clock.now == NULL)
+            client_leave(client);
+    }
+    pthread_mutex_unlock(&clients_lock);
+}

@@ -1,0 +1,150 @@
+/*
+ * Creating and destroying the contexts of a client.
+ *
+ * Before a context goes, what it owes to others is sent (p2p_drain); messages that arrive from then
+ * on are not delivered, their senders get an answer that says so.
+ */
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client/client.h"
+#include "client/registry.h"
+#include "p2p/p2p.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/option.h"
+
+/* How long the end of the process waits for other threads to leave an advance. */
+#define LEAVE_ADVANCE_SECONDS 0.2
+
+static int make_context(struct client *client, uint32_t offset)
+{
+    struct context *context;
+    int error = context_create(&client->core, offset, &context);
+
+    if (error != 0)
+        return error;
+    error = p2p_attach(context);
+    if (error == 0) {
+        error = registry_add(context, client);
+        if (error != 0)
+            p2p_detach(context);
+    }
+    if (error != 0) {
+        context_destroy(context);
+        return error;
+    }
+    client->contexts[offset] = context;
+    client->context_count++;
+    return 0;
+}
+
+void client_destroy_contexts(struct client *client)
+{
+    double seconds = client->clock.now != NULL ? 0 : option_seconds(OPT_DRAIN_TIMEOUT);
+    size_t count = client->context_count;
+
+    /* All drain before the first goes: they may owe to one another. */
+    if (count != 0)
+        p2p_drain(client->contexts, count, seconds);
+    client->context_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (option_bool(OPT_STATS))
+            stats_print(client->contexts[i]);
+        registry_remove(client->contexts[i]);
+        p2p_detach(client->contexts[i]);
+        context_destroy(client->contexts[i]);
+        client->contexts[i] = NULL;
+    }
+}
+
+/* Keep other threads out of the context from now on. False: one does not leave. */
+static bool take_over(struct context *context)
+{
+    double end = clock_now() + LEAVE_ADVANCE_SECONDS;
+
+    atomic_store_explicit(&context->closing, true, memory_order_seq_cst);
+    /* Whoever enters an advance now sees `closing`; whoever was quicker is seen below. */
+    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    while (atomic_load_explicit(&context->advancing, memory_order_acquire) /* E1 */ ||
+           !context_lock_try(&context->lock))
+        if (clock_now() > end)
+            return false;
+    return true;
+}
+
+void client_leave(struct client *client)
+{
+    double seconds = option_seconds(OPT_DRAIN_TIMEOUT);
+
+    struct context *ours[ENDPOINT_OFFSETS_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < client->context_count; i++)
+        if (take_over(client->contexts[i]))
+            ours[count++] = client->contexts[i];
+    if (count != 0)
+        p2p_drain(ours, count, seconds);
+    for (size_t i = 0; i < count; i++)
+        if (option_bool(OPT_STATS))
+            stats_print(ours[i]);
+}
+
+pami_result_t PAMI_Context_createv(pami_client_t handle, pami_configuration_t configuration[],
+                                   size_t num_configs, pami_context_t context[], size_t ncontexts)
+{
+    struct client *client = client_from_handle(handle);
+
+    (void)configuration;
+    (void)num_configs; /* accepted and without effect, as programs expect */
+    if (client == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Context_createv: client: not a client");
+    if (ncontexts != 0 && context == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Context_createv: context: NULL");
+    if (ncontexts == 0 || ncontexts > client->core.contexts_max)
+        return error_set(PAMI_INVAL,
+                         "PAMI_Context_createv: ncontexts: %zu is not in 1..%u (PAMI_NUM_CONTEXTS)",
+                         ncontexts, client->core.contexts_max);
+    if (client->context_count != 0)
+        return error_set(PAMI_ERROR, "PAMI_Context_createv: client: has %zu contexts already",
+                         client->context_count);
+    for (uint32_t i = 0; i < ncontexts; i++) {
+        int error = make_context(client, i);
+
+        if (error != 0) {
+            client_destroy_contexts(client);
+            return error_set(error_from_errno(error),
+                             "PAMI_Context_createv: context %u cannot be made: %s", i,
+                             strerror(-error));
+        }
+    }
+    for (size_t i = 0; i < ncontexts; i++)
+        context[i] = client->contexts[i];
+    return PAMI_SUCCESS;
+}
+
+pami_result_t PAMI_Context_destroyv(pami_context_t *contexts, size_t ncontexts)
+{
+    struct client *client;
+
+    if (contexts == NULL || ncontexts == 0)
+        return error_set(PAMI_INVAL, "PAMI_Context_destroyv: contexts: NULL or none");
+    client = client_of_context(contexts[0]);
+    if (client == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Context_destroyv: contexts[0]: not a context");
+    if (ncontexts != client->context_count)
+        return error_set(PAMI_INVAL,
+                         "PAMI_Context_destroyv: ncontexts: %zu, but the client has %zu contexts",
+                         ncontexts, client->context_count);
+    for (size_t i = 0; i < ncontexts; i++)
+        if (contexts[i] != client->contexts[i])
+            return error_set(PAMI_INVAL,
+                             "PAMI_Context_destroyv: contexts[%zu]: not context %zu of the client",
+                             i, i);
+    client_destroy_contexts(client);
+    for (size_t i = 0; i < ncontexts; i++)
+        contexts[i] = NULL;
+    return PAMI_SUCCESS;
+}

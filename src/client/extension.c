@@ -1,0 +1,183 @@
+/*
+ * Extensions: one table of them, and of the symbols of each.
+ *
+ * Symbols are constant, or belong to a client and live as long as it does; closing an extension
+ * therefore has nothing to do, and its symbols stay usable.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "bootstrap/bootstrap.h"
+#include "client/client.h"
+#include "util/error.h"
+
+struct extension;
+
+struct symbol {
+    const char *name;
+    void *(*find)(const struct extension *);
+};
+
+struct extension_row {
+    const char *name;  /* as registered, with its prefix */
+    const char *alias; /* without */
+    bool needs_client;
+    int (*prepare)(struct client *); /* may be NULL; 0 or negative errno */
+    const struct symbol *symbols;    /* up to a NULL name */
+};
+
+#define EXTENSION_MAGIC UINT64_C(0x70616d6965787465)
+
+struct extension {
+    uint64_t magic;
+    const struct extension_row *row;
+    struct client *client;
+};
+
+/* ---- EXT_is_local_task: a table of one byte per task, 1 on this node ---- */
+
+static int prepare_local(struct client *client)
+{
+    const struct bootstrap *bootstrap = client->core.bootstrap;
+
+    if (client->is_local != NULL)
+        return 0;
+    client->is_local = calloc(client->core.tasks, 1);
+    if (client->is_local == NULL)
+        return -1;
+    for (uint32_t i = 0; i < bootstrap->local_count; i++)
+        client->is_local[bootstrap->local_tasks[i]] = 1;
+    return 0;
+}
+
+static void *local_base(const struct extension *extension)
+{
+    return extension->client->is_local;
+}
+
+/* Stride and mask are integers in a pointer's clothes. */
+static void *local_one(const struct extension *extension)
+{
+    (void)extension;
+    return (void *)(uintptr_t)1;
+}
+
+static const struct symbol local_symbols[] = {
+    {"base", local_base}, {"stride", local_one}, {"bitmask", local_one}, {NULL, NULL}};
+
+/* ---- EXT_test_extension ---- */
+
+struct test_record {
+    size_t line;
+    char func[128];
+};
+
+static void test_foo(void)
+{
+    printf("test extension: foo\n");
+    fflush(stdout);
+}
+
+static void test_bar(struct test_record *record)
+{
+    record->line = __LINE__;
+    snprintf(record->func, sizeof(record->func), "%s", __func__);
+}
+
+static void *test_find_foo(const struct extension *extension)
+{
+    (void)extension;
+    return (void *)(uintptr_t)test_foo;
+}
+
+static void *test_find_bar(const struct extension *extension)
+{
+    (void)extension;
+    return (void *)(uintptr_t)test_bar;
+}
+
+static const struct symbol test_symbols[] = {
+    {"foo", test_find_foo}, {"bar", test_find_bar}, {NULL, NULL}};
+
+/* ---- the table ---- */
+
+static const struct extension_row extension_table[] = {
+    {
+        .name = "EXT_is_local_task",
+        .alias = "is_local_task",
+        .needs_client = true,
+        .prepare = prepare_local,
+        .symbols = local_symbols,
+    },
+    {
+        .name = "EXT_test_extension",
+        .alias = "test_extension",
+        .symbols = test_symbols,
+    },
+};
+
+static const struct extension_row *row_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(extension_table) / sizeof(extension_table[0]); i++)
+        if (strcmp(name, extension_table[i].name) == 0 ||
+            strcmp(name, extension_table[i].alias) == 0)
+            return &extension_table[i];
+    return NULL;
+}
+
+pami_result_t PAMI_Extension_open(pami_client_t handle, const char *name, pami_extension_t *out)
+{
+    struct client *client = handle != NULL ? client_from_handle(handle) : NULL;
+    const struct extension_row *row;
+    struct extension *extension;
+
+    if (out == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Extension_open: extension: NULL");
+    *out = NULL;
+    if (name == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Extension_open: name: NULL");
+    if (handle != NULL && client == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Extension_open: client: not a client");
+    row = row_of(name);
+    if (row == NULL)
+        return error_set(PAMI_UNIMPL, "PAMI_Extension_open: name: there is no extension '%s'",
+                         name);
+    if (row->needs_client && client == NULL)
+        return error_set(PAMI_ERROR, "PAMI_Extension_open: client: %s needs one", row->name);
+    if (row->prepare != NULL && row->prepare(client) != 0)
+        return error_set(PAMI_ENOMEM, "PAMI_Extension_open: out of memory");
+    extension = malloc(sizeof(*extension));
+    if (extension == NULL)
+        return error_set(PAMI_ENOMEM, "PAMI_Extension_open: out of memory");
+    *extension = (struct extension){.magic = EXTENSION_MAGIC, .row = row, .client = client};
+    *out = extension;
+    return PAMI_SUCCESS;
+}
+
+void *PAMI_Extension_symbol(pami_extension_t handle, const char *name)
+{
+    const struct extension *extension = handle;
+
+    if (extension == NULL || extension->magic != EXTENSION_MAGIC || name == NULL) {
+        error_set(PAMI_INVAL, "PAMI_Extension_symbol: extension or name: NULL or not open");
+        return NULL;
+    }
+    for (const struct symbol *symbol = extension->row->symbols; symbol->name != NULL; symbol++)
+        if (strcasecmp(symbol->name, name) == 0)
+            return symbol->find(extension);
+    error_set(PAMI_INVAL, "PAMI_Extension_symbol: name: %s has no '%s'", extension->row->name,
+              name);
+    return NULL;
+}
+
+pami_result_t PAMI_Extension_close(pami_extension_t handle)
+{
+    struct extension *extension = handle;
+
+    if (extension == NULL || extension->magic != EXTENSION_MAGIC)
+        return error_set(PAMI_INVAL, "PAMI_Extension_close: extension: not open");
+    extension->magic = 0;
+    free(extension);
+    return PAMI_SUCCESS;
+}

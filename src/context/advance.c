@@ -1,0 +1,216 @@
+/*
+ * Progress: one pass over what a context owns, and the public advance functions around it.
+ *
+ * A pass runs, in this order: completions that are due, posted work, the ports, what is to be tried
+ * again, and completions that the pass itself made. An idle pass reads a handful of cache lines
+ * that this thread owns or shares, and makes no system call until the waiting policy yields.
+ *
+ * How long a thread has found nothing is counted per thread, not per context: a thread that drives
+ * sixteen contexts of which one is busy must not yield for the other fifteen.
+ */
+#include "context/advance.h"
+
+#include <sched.h>
+
+#include "util/clock.h"
+#include "util/error.h"
+
+/* Who has died is looked at every so often, and the clock is looked at every few passes; where time
+ * is simulated, passes are counted instead. */
+#define TEND_LOOK_PASSES 16u
+#define TEND_PASSES 4096u
+
+static _Thread_local uint32_t idle_passes __attribute__((tls_model("initial-exec")));
+
+static void gone(void *context, uint32_t endpoint)
+{
+    p2p_endpoint_gone(context, endpoint);
+}
+
+void context_tend(struct context *context)
+{
+    for (size_t i = 0; i < context->port_count; i++) {
+        struct port *port = context->ports[i];
+
+        if (port->ops->tend != NULL)
+            port->ops->tend(port, gone);
+    }
+}
+
+static int run_retries(struct context *context)
+{
+    struct list *item, *following;
+    int events = 0;
+
+    list_for_each_safe (item, following, &context->retries) {
+        struct retry *retry = list_entry(item, struct retry, link);
+
+        events += retry->run(retry, context);
+    }
+    return events;
+}
+
+static int run_completions(struct context *context)
+{
+    int events;
+
+    if (completion_queue_empty(&context->completions))
+        return 0;
+    events = completion_queue_run(&context->completions, context);
+    context->counters[COUNTER_CALLBACKS] += (uint64_t)events;
+    return events;
+}
+
+static void tend_if_due(struct context *context)
+{
+    uint64_t ticks;
+
+    if (context->core->simulated) {
+        if (context->passes % TEND_PASSES == 0)
+            context_tend(context);
+        return;
+    }
+    ticks = clock_ticks();
+    if (ticks < context->tend_at)
+        return;
+    context->tend_at = ticks + context->core->tend_ticks;
+    context_tend(context);
+}
+
+int context_pass(struct context *context)
+{
+    int events = run_completions(context);
+
+    if (!workqueue_idle(&context->work)) {
+        int posted = workqueue_run(&context->work, context);
+
+        context->counters[COUNTER_POSTED] += (uint64_t)posted;
+        events += posted;
+    }
+    for (size_t i = 0; i < context->port_count && likely(!context->paused); i++)
+        events += context->ports[i]->ops->advance(context->ports[i]);
+    if (unlikely(!list_empty(&context->retries)))
+        events += run_retries(context);
+    events += run_completions(context);
+    if (unlikely(++context->passes % TEND_LOOK_PASSES == 0))
+        tend_if_due(context);
+    return events;
+}
+
+/* After a pass of this thread that found nothing: true when it gave the processor up. */
+static bool yield_if_idle(const struct client_core *core)
+{
+    if (++idle_passes < core->spin_passes || core->yield == YIELD_NEVER)
+        return false;
+    sched_yield();
+    return true;
+}
+
+/* Who sends is not idle, even if nothing comes back for long. */
+static bool has_sent(struct context *context)
+{
+    uint64_t sends = context->counters[COUNTER_SEND_IMMEDIATE];
+
+    if (sends == context->sends)
+        return false;
+    context->sends = sends;
+    idle_passes = 0;
+    return true;
+}
+
+/* A pass by a caller that may be nested in another or come after the end. */
+static int guarded_pass(struct context *context)
+{
+    int events;
+
+    if (unlikely(context_inside(context)))
+        return 0;
+    misuse_enter(context, "PAMI_Context_advance");
+    context_enter(context);
+    if (unlikely(atomic_load_explicit(&context->closing, memory_order_relaxed)))
+        events = 0;
+    else
+        events = context_pass(context);
+    context_leave(context);
+    misuse_leave(context);
+    return events;
+}
+
+pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
+{
+    struct context *context = context_from_handle(handle);
+
+    if (unlikely(context == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Context_advance: context: %s", context_fault(handle));
+    if (unlikely(context_inside(context))) {
+        misuse_nested(context, "PAMI_Context_advance");
+        return PAMI_EAGAIN;
+    }
+    for (size_t pass = 0; pass < maximum; pass++) {
+        if (guarded_pass(context) != 0) {
+            idle_passes = 0;
+            return PAMI_SUCCESS;
+        }
+        if (!has_sent(context) && yield_if_idle(context->core))
+            context->counters[COUNTER_YIELDS]++;
+    }
+    return PAMI_EAGAIN;
+}
+
+/* All handles are contexts, or error_set and PAMI_INVAL. */
+static pami_result_t check_set(const char *function, pami_context_t handles[], size_t count)
+{
+    if (handles == NULL && count != 0)
+        return error_set(PAMI_INVAL, "%s: context: NULL", function);
+    for (size_t i = 0; i < count; i++)
+        if (context_from_handle(handles[i]) == NULL)
+            return error_set(PAMI_INVAL, "%s: context[%zu]: %s", function, i,
+                             context_fault(handles[i]));
+    return PAMI_SUCCESS;
+}
+
+pami_result_t PAMI_Context_advancev(pami_context_t handles[], size_t count, size_t maximum)
+{
+    pami_result_t result = check_set("PAMI_Context_advancev", handles, count);
+
+    if (result != PAMI_SUCCESS)
+        return result;
+    for (size_t pass = 0; pass < maximum && count != 0; pass++) {
+        int events = 0;
+
+        for (size_t i = 0; i < count; i++)
+            events += guarded_pass(handles[i]);
+        if (events != 0) {
+            idle_passes = 0;
+            return PAMI_SUCCESS;
+        }
+        yield_if_idle(((struct context *)handles[0])->core);
+    }
+    return PAMI_EAGAIN;
+}
+
+pami_result_t PAMI_Context_trylock_advancev(pami_context_t handles[], size_t count, size_t maximum)
+{
+    pami_result_t result = check_set("PAMI_Context_trylock_advancev", handles, count);
+
+    if (result != PAMI_SUCCESS)
+        return result;
+    for (size_t pass = 0; pass < maximum && count != 0; pass++) {
+        int events = 0;
+
+        for (size_t i = 0; i < count; i++) {
+            struct context *context = handles[i];
+
+            if (!context_lock_try(&context->lock))
+                continue;
+            events += guarded_pass(context);
+            context_lock_release(&context->lock);
+        }
+        if (events != 0) {
+            idle_passes = 0;
+            return PAMI_SUCCESS;
+        }
+        yield_if_idle(((struct context *)handles[0])->core);
+    }
+    return PAMI_EAGAIN;
+}

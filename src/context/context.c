@@ -1,0 +1,107 @@
+/*
+ * Making and unmaking a context: its tables, and a port on every device of the client.
+ */
+#include "context/context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/log.h"
+
+/* A device's upward call: find the protocol of a packet that arrived. */
+static void deliver(void *arg, const struct packet_header *head, void *body)
+{
+    struct context *context = arg;
+
+    if (unlikely(head->protocol >= PROTOCOL_COUNT ||
+                 endpoint_task(head->origin) >= context->core->tasks ||
+                 endpoint_offset(head->origin) >= context->core->contexts_max)) {
+        if (context->counters[COUNTER_FOREIGN]++ == 0)
+            log_warn("refused a malformed packet: protocol %u, origin %u", head->protocol,
+                     head->origin);
+        return;
+    }
+    context->protocols[head->protocol](context, head, body);
+}
+
+static void refuse(struct context *context, const struct packet_header *head, void *body)
+{
+    (void)head;
+    (void)body;
+    context->counters[COUNTER_FOREIGN]++;
+}
+
+static void close_ports(struct context *context)
+{
+    for (size_t i = 0; i < context->port_count; i++)
+        if (context->ports[i] != NULL)
+            context->ports[i]->ops->port_close(context->ports[i]);
+    context->port_count = 0;
+}
+
+static int open_ports(struct context *context)
+{
+    struct client_core *core = context->core;
+    const struct port_params params = {
+        .endpoint = context->endpoint,
+        .offset = context->offset,
+        .context = context,
+        .deliver = deliver,
+        .counters = context->counters,
+    };
+
+    for (size_t i = 0; i < core->device_count; i++) {
+        struct device *device = core->devices[i];
+        int error = device->ops->port_open(device, &params, &context->ports[i]);
+
+        if (error != 0) {
+            close_ports(context);
+            return error;
+        }
+        context->port_count = i + 1;
+    }
+    return 0;
+}
+
+int context_create(struct client_core *core, uint32_t offset, struct context **out)
+{
+    struct context *context = aligned_alloc(CACHE_LINE, sizeof(*context));
+    int error;
+
+    if (context == NULL)
+        return -ENOMEM;
+    memset(context, 0, sizeof(*context));
+    context->core = core;
+    context->offset = offset;
+    context->endpoint = endpoint_make(core->task, offset);
+    atomic_init(&context->closing, false);
+    list_init(&context->retries);
+    context_lock_init(&context->lock);
+    workqueue_init(&context->work);
+    for (size_t i = 0; i < PROTOCOL_COUNT; i++)
+        context->protocols[i] = refuse;
+    error = completion_queue_init(&context->completions);
+    if (error == 0)
+        error = open_ports(context);
+    if (error != 0) {
+        completion_queue_finish(&context->completions);
+        free(context);
+        return error;
+    }
+    context->magic = CONTEXT_MAGIC;
+    *out = context;
+    return 0;
+}
+
+void context_destroy(struct context *context)
+{
+    context->magic = 0;
+    close_ports(context);
+    dispatch_table_finish(&context->dispatch);
+    completion_queue_finish(&context->completions);
+#ifdef PAMI_MISUSE_CHECKS
+    misuse_bury(context);
+#else
+    free(context);
+#endif
+}

@@ -1,0 +1,195 @@
+/*
+ * Context: one unit of progress. It owns a port on each device, the work queue, the dispatch table,
+ * the queue of completions and the list of things to try again; whoever advances it owns all of
+ * that, and nothing here is shared with another context. Only the work queue and the lock may be
+ * touched by a thread that does not own the context.
+ *
+ * Protocols sit one floor higher (src/p2p): they register a handler per packet protocol, and put
+ * what must be tried again on the retry list.
+ */
+#ifndef LIBPAMI_CONTEXT_CONTEXT_H
+#define LIBPAMI_CONTEXT_CONTEXT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pami/pami.h>
+
+#include "context/completion.h"
+#include "context/counters.h"
+#include "context/dispatch.h"
+#include "context/lock.h"
+#include "context/misuse.h"
+#include "device/device.h"
+#include "util/cpu.h"
+#include "util/list.h"
+#include "workqueue/workqueue.h"
+
+struct context;
+struct p2p;
+
+/* Endpoints: the task below, the context's offset above; (task, 0) is the task itself, and every
+ * valid endpoint is a non-negative int. */
+#define ENDPOINT_TASK_BITS 24
+#define ENDPOINT_TASKS_MAX (1u << ENDPOINT_TASK_BITS)
+#define ENDPOINT_OFFSETS_MAX 64u
+
+static inline uint32_t endpoint_make(uint32_t task, uint32_t offset)
+{
+    return offset << ENDPOINT_TASK_BITS | task;
+}
+
+static inline uint32_t endpoint_task(uint32_t endpoint)
+{
+    return endpoint & (ENDPOINT_TASKS_MAX - 1);
+}
+
+static inline uint32_t endpoint_offset(uint32_t endpoint)
+{
+    return endpoint >> ENDPOINT_TASK_BITS;
+}
+
+/* When an advance that finds nothing gives the processor up. */
+enum yield_policy {
+    YIELD_SELDOM, /* a core for everybody: after a long spin */
+    YIELD_SOON,   /* tasks outnumber cores: after a few passes */
+    YIELD_NEVER,
+};
+
+#define DEVICES_MAX 4
+
+/* What all contexts of one client share; part of the client, constant while contexts exist. */
+struct client_core {
+    struct bootstrap *bootstrap;
+    uint32_t task, tasks;
+    uint32_t contexts_max;
+    struct device *devices[DEVICES_MAX]; /* cheapest first */
+    size_t device_count;
+    enum yield_policy yield;
+    bool simulated;       /* time is not the system's */
+    uint64_t tend_ticks;  /* clock_ticks between two looks at who has died */
+    uint32_t spin_passes; /* idle passes before a yield, by the policy */
+    size_t send_immediate_max;
+    size_t recv_immediate_max;
+    uint32_t generations[ENDPOINT_OFFSETS_MAX]; /* of handles, by context: see p2p_detach */
+    struct client *client;                      /* the whole, for floor 6 */
+};
+
+enum packet_protocol {
+    PROTOCOL_IMMEDIATE, /* a whole message in one packet, delivered from where it lies */
+    PROTOCOL_MESSAGE,   /* the first packet of any other message */
+    PROTOCOL_STREAM,    /* more of a message's header and data, in order */
+    PROTOCOL_CLEAR,     /* the receiver asks for the data of a message */
+    PROTOCOL_DATA,      /* data that was asked for */
+    PROTOCOL_ACK,       /* the receiver is done with a message */
+    PROTOCOL_RESET,     /* the sender gave up what it had begun to send before */
+    PROTOCOL_COUNT
+};
+
+typedef void protocol_handler(struct context *context, const struct packet_header *head,
+                              void *body);
+
+/* Something to try in every pass. `run` returns how many events it made, and may take its own
+ * entry, but no other, off the list. */
+struct retry {
+    struct list link;
+    int (*run)(struct retry *retry, struct context *context);
+};
+
+#define CONTEXT_MAGIC UINT64_C(0x70616d6963747874)
+
+struct context {
+    uint64_t magic; /* CONTEXT_MAGIC while alive */
+    struct client_core *core;
+    uint32_t endpoint;
+    uint32_t offset;
+
+    atomic_bool advancing; /* inside an advance: a nested one answers EAGAIN; see context_enter */
+    atomic_bool closing;
+    bool paused;      /* too much is held: the ports are not read until that changes */
+    uint32_t passes;  /* of all, for house-keeping */
+    uint64_t sends;   /* short sends as of the last idle pass */
+    uint64_t tend_at; /* clock_ticks of the next house-keeping */
+
+    struct port *ports[DEVICES_MAX]; /* NULL where the device has none */
+    size_t port_count;
+    protocol_handler *protocols[PROTOCOL_COUNT];
+    struct completion_queue completions;
+    struct list retries;
+    struct dispatch_table dispatch;
+    struct p2p *p2p;
+    uint64_t counters[COUNTER_COUNT];
+    struct misuse misuse;
+
+    CACHE_ALIGNED struct context_lock lock;
+    struct workqueue work;
+};
+
+/* NULL unless the handle is a live context's. Reads the memory it points at. */
+static inline struct context *context_from_handle(pami_context_t handle)
+{
+    struct context *context = (struct context *)handle;
+
+    return likely(context != NULL && context->magic == CONTEXT_MAGIC) ? context : NULL;
+}
+
+/*
+ * The owner's mark that it is inside. Only the end of the process looks at it from elsewhere: it
+ * sets `closing`, makes every thread pass a barrier, and waits for the mark to go (E1 pairs with the
+ * acquiring load in client_leave); a plain store is all that an advance pays.
+ */
+static inline bool context_inside(const struct context *context)
+{
+    return atomic_load_explicit(&context->advancing, memory_order_relaxed);
+}
+
+static inline void context_enter(struct context *context)
+{
+    atomic_store_explicit(&context->advancing, true, memory_order_relaxed);
+}
+
+static inline void context_leave(struct context *context)
+{
+    atomic_store_explicit(&context->advancing, false, memory_order_release); /* E1 */
+}
+
+/* Why context_from_handle said no, for error texts. */
+static inline const char *context_fault(pami_context_t handle)
+{
+#ifdef PAMI_MISUSE_CHECKS
+    const struct context *context = (const struct context *)handle;
+
+    if (context != NULL && context->magic == MISUSE_DESTROYED)
+        return "was destroyed";
+#endif
+    return handle == NULL ? "NULL" : "not a context";
+}
+
+/* 0 or negative errno. p2p is not attached yet. */
+int context_create(struct client_core *core, uint32_t offset, struct context **context);
+
+/* The owner, or nobody, is inside; drops what is still queued. */
+void context_destroy(struct context *context);
+
+/* One pass over everything; the number of events. */
+int context_pass(struct context *context);
+
+/*
+ * Run a callback from advance, after everything that was queued before it. Never from inside the
+ * caller. `function` NULL is fine. 0 or -ENOMEM.
+ */
+static inline int context_complete(struct context *context, pami_event_function function,
+                                   void *cookie, pami_result_t result)
+{
+    if (function == NULL)
+        return 0;
+    return completion_push(&context->completions, function, cookie, result);
+}
+
+/* Called when a destination has gone: p2p hangs itself in here. */
+typedef void context_gone_function(struct context *context, uint32_t endpoint);
+void p2p_endpoint_gone(struct context *context, uint32_t endpoint);
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * The dispatch table of a context: what the user registered for each dispatch id.
+ *
+ * Two levels, so that an idle context costs little however large the ids may be. Messages for an
+ * id that is not registered yet wait in `held`, in order of arrival (src/p2p/hold.c).
+ */
+#ifndef LIBPAMI_CONTEXT_DISPATCH_H
+#define LIBPAMI_CONTEXT_DISPATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pami/pami.h>
+
+#include "util/cpu.h"
+#include "util/list.h"
+
+#define DISPATCH_ID_MAX 4095u
+#define DISPATCH_PAGE 64u
+
+/* What the hard hints come down to on the paths of a message. */
+enum dispatch_flags {
+    DISPATCH_NEVER_IMMEDIATE = 1u << 0,  /* recv_immediate disabled: `recv` always given */
+    DISPATCH_ALWAYS_IMMEDIATE = 1u << 1, /* recv_immediate enabled */
+    DISPATCH_SHORT_HEADER = 1u << 2,     /* long_header disabled */
+    DISPATCH_CONTIGUOUS = 1u << 3,       /* recv type and offset ignored */
+    DISPATCH_COPY = 1u << 4,             /* recv data function ignored */
+    DISPATCH_NO_QUEUE = 1u << 5,         /* queue_immediate disabled */
+    DISPATCH_SHARED_ONLY = 1u << 6,      /* use_shmem enabled */
+    DISPATCH_PACKETS_ONLY = 1u << 7,     /* use_shmem disabled */
+    DISPATCH_NO_RDMA = 1u << 8,          /* use_rdma disabled: no single copy */
+};
+
+struct dispatch {
+    pami_dispatch_p2p_function function; /* NULL: not registered */
+    void *cookie;
+    uint32_t flags;
+    pami_dispatch_hint_t hints;
+    struct list held;    /* zeroed until something is held; see dispatch_has_held */
+    struct list release; /* link in the context's list of ids that have held messages to deliver */
+};
+
+struct dispatch_table {
+    struct dispatch *pages[(DISPATCH_ID_MAX + 1) / DISPATCH_PAGE];
+};
+
+/* The row of an id, or NULL when its page does not exist or the id is too large. */
+static inline struct dispatch *dispatch_find(const struct dispatch_table *table, size_t id)
+{
+    struct dispatch *page;
+
+    if (unlikely(id > DISPATCH_ID_MAX))
+        return NULL;
+    page = table->pages[id / DISPATCH_PAGE];
+    return likely(page != NULL) ? &page[id % DISPATCH_PAGE] : NULL;
+}
+
+/* The row of a registered id, or NULL. */
+static inline struct dispatch *dispatch_registered(const struct dispatch_table *table, size_t id)
+{
+    struct dispatch *row = dispatch_find(table, id);
+
+    return likely(row != NULL && row->function != NULL) ? row : NULL;
+}
+
+static inline bool dispatch_has_held(const struct dispatch *row)
+{
+    return row->held.next != NULL && !list_empty(&row->held);
+}
+
+/* The row of an id <= DISPATCH_ID_MAX, made when it does not exist; NULL without memory. */
+struct dispatch *dispatch_row(struct dispatch_table *table, size_t id);
+
+void dispatch_table_finish(struct dispatch_table *table);
+
+#endif

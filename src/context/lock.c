@@ -1,0 +1,101 @@
+/*
+ * The recursive lock of lock.h, and the public lock functions.
+ */
+#include "context/lock.h"
+
+#include <sched.h>
+
+#include "context/context.h"
+#include "util/cpu.h"
+#include "util/error.h"
+
+/* Tries before a waiter starts to yield; about 2 us. */
+#define LOCK_SPINS 128
+
+/* Its address names the thread. */
+static _Thread_local char thread_mark __attribute__((tls_model("initial-exec")));
+
+static uintptr_t self(void)
+{
+    return (uintptr_t)&thread_mark;
+}
+
+void context_lock_init(struct context_lock *lock)
+{
+    atomic_init(&lock->owner, 0);
+    atomic_init(&lock->waiters, 0);
+    lock->depth = 0;
+}
+
+bool context_lock_try(struct context_lock *lock)
+{
+    uintptr_t owner = atomic_load_explicit(&lock->owner, memory_order_relaxed);
+
+    if (owner == 0 &&
+        atomic_compare_exchange_strong_explicit(&lock->owner, &owner, self(), memory_order_acquire,
+                                                memory_order_relaxed)) {
+        lock->depth = 1;
+        return true;
+    }
+    if (owner != self())
+        return false;
+    lock->depth++;
+    return true;
+}
+
+void context_lock_acquire(struct context_lock *lock)
+{
+    if (context_lock_try(lock))
+        return;
+    atomic_fetch_add_explicit(&lock->waiters, 1, memory_order_relaxed);
+    for (unsigned tries = 0; !context_lock_try(lock); tries++) {
+        if (tries < LOCK_SPINS)
+            cpu_relax();
+        else
+            sched_yield();
+    }
+    atomic_fetch_sub_explicit(&lock->waiters, 1, memory_order_relaxed);
+}
+
+bool context_lock_release(struct context_lock *lock)
+{
+    if (atomic_load_explicit(&lock->owner, memory_order_relaxed) != self())
+        return false;
+    if (--lock->depth != 0)
+        return true;
+    atomic_store_explicit(&lock->owner, 0, memory_order_release);
+    if (unlikely(atomic_load_explicit(&lock->waiters, memory_order_relaxed) != 0))
+        sched_yield();
+    return true;
+}
+
+pami_result_t PAMI_Context_lock(pami_context_t handle)
+{
+    struct context *context = context_from_handle(handle);
+
+    if (context == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Context_lock: context: %s", context_fault(handle));
+    context_lock_acquire(&context->lock);
+    return PAMI_SUCCESS;
+}
+
+pami_result_t PAMI_Context_trylock(pami_context_t handle)
+{
+    struct context *context = context_from_handle(handle);
+
+    if (context == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Context_trylock: context: %s", context_fault(handle));
+    return context_lock_try(&context->lock) ? PAMI_SUCCESS : PAMI_EAGAIN;
+}
+
+pami_result_t PAMI_Context_unlock(pami_context_t handle)
+{
+    struct context *context = context_from_handle(handle);
+
+    if (context == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Context_unlock: context: %s", context_fault(handle));
+    if (!context_lock_release(&context->lock))
+        return error_set(PAMI_INVAL,
+                         "PAMI_Context_unlock: context: the calling thread does not hold its lock");
+    return PAMI_SUCCESS;
+}

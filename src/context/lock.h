@@ -1,0 +1,28 @@
+/*
+ * The context lock, which is the user's: the library never takes it by itself.
+ *
+ * Recursive for its owner. Waiters spin, then yield; who releases it while others wait yields, so
+ * that a thread that takes it again at once does not keep them out. No system call happens while
+ * nobody waits, and nothing here is a cancellation point.
+ */
+#ifndef LIBPAMI_CONTEXT_LOCK_H
+#define LIBPAMI_CONTEXT_LOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct context_lock {
+    atomic_uintptr_t owner; /* 0: free, else a value unique to the owning thread */
+    uint32_t depth;         /* how often the owner holds it */
+    atomic_uint waiters;    /* threads that want it */
+};
+
+void context_lock_init(struct context_lock *lock);
+void context_lock_acquire(struct context_lock *lock);
+bool context_lock_try(struct context_lock *lock);
+
+/* False when the calling thread does not hold it. */
+bool context_lock_release(struct context_lock *lock);
+
+#endif

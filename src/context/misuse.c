@@ -1,0 +1,68 @@
+/*
+ * The checks of misuse.h.
+ */
+#include "context/misuse.h"
+
+#ifdef PAMI_MISUSE_CHECKS
+
+#include <pthread.h>
+
+#include "context/context.h"
+#include "util/log.h"
+
+static _Thread_local char thread_mark;
+
+static uintptr_t self(void)
+{
+    return (uintptr_t)&thread_mark;
+}
+
+void misuse_check(struct context *context, const char *function)
+{
+    uintptr_t inside = atomic_load_explicit(&context->misuse.inside, memory_order_relaxed);
+
+    if (inside != 0 && inside != self())
+        log_error("%s: context %u: another thread is advancing it; a context has one owner at a "
+                  "time",
+                  function, context->offset);
+}
+
+void misuse_enter(struct context *context, const char *function)
+{
+    misuse_check(context, function);
+    atomic_store_explicit(&context->misuse.inside, self(), memory_order_relaxed);
+}
+
+void misuse_leave(struct context *context)
+{
+    atomic_store_explicit(&context->misuse.inside, 0, memory_order_relaxed);
+}
+
+void misuse_nested(struct context *context, const char *function)
+{
+    if (atomic_load_explicit(&context->misuse.inside, memory_order_relaxed) == self())
+        log_error("%s: context %u: called from one of its own callbacks, where it does nothing",
+                  function, context->offset);
+    else
+        misuse_check(context, function);
+}
+
+/* The dead, so that leak checkers find them. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct context *buried;
+
+void misuse_bury(struct context *context)
+{
+    context->magic = MISUSE_DESTROYED;
+    pthread_mutex_lock(&lock);
+    context->core = (struct client_core *)(void *)buried;
+    buried = context;
+    pthread_mutex_unlock(&lock);
+}
+
+#else
+
+/* A file is never empty. */
+typedef int misuse_checks_are_off;
+
+#endif

@@ -1,0 +1,172 @@
+/*
+ * Devices: what moves packets and bytes between tasks.
+ *
+ * A device belongs to a client. A port is one context's share of it, and a path is what a port
+ * knows of one destination endpoint. Ports and paths belong to the thread that owns the context:
+ * nothing here takes a lock. Devices know nothing of protocols; arriving packets go up through the
+ * deliver function that the context handed down when it opened the port.
+ *
+ * Adding a device: one folder under src/device, one row in src/device/table.c, one row in the test
+ * matrix (test/README.md).
+ */
+#ifndef LIBPAMI_DEVICE_DEVICE_H
+#define LIBPAMI_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "device/packet.h"
+
+/* Largest body a header can describe part by part, and the body that needs no buffer anywhere. */
+#define PACKET_BODY_MAX 65528u
+#define PACKET_SMALL 104u
+
+struct bootstrap;
+struct device;
+struct port;
+struct path;
+
+/* What a device is told when a client opens it. */
+struct device_params {
+    struct bootstrap *bootstrap; /* identity, peers, exchange of cards */
+    const char *client;          /* key of the client: equal on all its tasks, unlike any other's */
+    uint32_t contexts;           /* contexts a task can have at most, equal on all tasks */
+    const void *private_params;  /* the sim device's own; NULL for all others */
+};
+
+/*
+ * Called by a port's advance for each packet that arrived. `head` and `body` may be read and
+ * written until the function returns, and `body` is aligned to 8 bytes. The device has checked
+ * that body really holds packet_body_bytes(head).
+ */
+typedef void device_deliver_function(void *context, const struct packet_header *head, void *body);
+
+struct port_params {
+    uint32_t endpoint; /* of the context that opens the port */
+    uint32_t offset;   /* of that context within its client */
+    void *context;     /* first argument of deliver */
+    device_deliver_function *deliver;
+    uint64_t *counters; /* indexed by enum device_counter */
+};
+
+/* What a device counts; shown by PAMI_STATS. */
+enum device_counter {
+    DEVICE_SENT,       /* packets accepted */
+    DEVICE_SENT_BYTES, /* body bytes of those */
+    DEVICE_RECEIVED,   /* packets delivered */
+    DEVICE_REFUSED,    /* -EAGAIN answers */
+    DEVICE_COPIED,     /* bytes moved by single copy */
+    DEVICE_DROPPED,    /* malformed packets */
+    DEVICE_COUNTERS
+};
+
+struct device {
+    const struct device_ops *ops;
+};
+
+struct port {
+    const struct device_ops *ops;
+    struct device *device;
+    struct port_params params;
+};
+
+/*
+ * One destination as seen by one port. `am` and the limits are copied here so that the send path
+ * touches one structure only.
+ */
+struct path {
+    int (*am)(struct path *, const struct packet *);
+    /*
+     * The same for a short packet without protocol data, whose header is in two words, with few
+     * stores: what a sender writes besides the packet keeps the packets before it in its store
+     * buffer. Anything but 0 means: not this way, use am.
+     */
+    int (*am_short)(struct path *, uint64_t word0, uint64_t word1, const struct iovec *header,
+                    const struct iovec *data);
+    struct port *port;
+    uint32_t endpoint;
+    uint32_t packet_max; /* largest packet body */
+    bool local;          /* the destination shares this node's memory */
+    bool single_copy;    /* get and put reach any memory of the destination's task */
+    bool closed;         /* the destination has left for good; am answers -EPIPE */
+};
+
+/* How a path is opened. */
+#define PATH_PACKETS_ONLY 1u /* share no memory with the destination, for programs that forbid it */
+#define PATH_EVEN_CLOSED 2u  /* though the destination has left: to read what it sent before */
+
+/* Completion of a get or put that could not finish inside the call. */
+struct transfer {
+    void (*done)(struct transfer *, int error);
+};
+
+/*
+ * Results are 0 or a negative errno; those that matter:
+ *   -EAGAIN       no room now, ask again after an advance (never blocks)
+ *   -ENOBUFS      am: no buffer for a body of this size now, a body of PACKET_SMALL may go through
+ *   -EINPROGRESS  get and put: started, transfer->done will be called from advance
+ *   -EPIPE        the destination has closed its context or its task is dead
+ *   -ENODEV       open: unusable here, `why` says why
+ */
+struct device_ops {
+    const char *name;
+    const char *description;
+
+    int (*open)(const struct device_params *params, struct device **device, char *why, size_t size);
+    void (*close)(struct device *device);
+
+    /* 0: cannot reach the task; else a relative cost, the cheapest device wins. */
+    int (*reach)(struct device *device, uint32_t task);
+
+    int (*port_open)(struct device *device, const struct port_params *params, struct port **port);
+    void (*port_close)(struct port *port);
+
+    /* `how` is a sum of PATH_*. Paths live as long as their port. */
+    int (*path_open)(struct port *port, uint32_t endpoint, unsigned how, struct path **path);
+
+    /*
+     * One packet, all or nothing. Packets of one path arrive in the order in which they were
+     * accepted; so do packets of two paths of one port to one endpoint.
+     */
+    int (*am)(struct path *path, const struct packet *packet);
+
+    /*
+     * Read or write `bytes` of the destination task's memory. NULL where the device has none.
+     * Bounded work: a device may move less than asked; *moved says how much.
+     */
+    int (*get)(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,
+               struct transfer *transfer);
+    int (*put)(struct path *path, const void *local, uint64_t remote, size_t bytes, size_t *moved,
+               struct transfer *transfer);
+
+    /* Deliver what has arrived, a bounded number of packets. Returns how many events. */
+    int (*advance)(struct port *port);
+
+    /* Cheap when idle: true when the last advance might have left something to deliver. */
+    bool (*pending)(struct port *port);
+
+    /*
+     * Sleeping, in this order: arm (from now on a sender wakes the port), a last look by the
+     * caller at everything it waits for, then sleep or disarm. wake may be called by any thread of
+     * this process. NULL: the device cannot sleep, its contexts poll.
+     */
+    void (*arm)(struct port *port);
+    void (*disarm)(struct port *port);
+    void (*sleep)(struct port *port, uint64_t microseconds);
+    void (*wake)(struct port *port);
+
+    /* Tasks of this host that compete for the processors of this one, itself included; a task that
+     * may run on other processors too counts in part. NULL: does not know. */
+    double (*load)(struct device *device);
+
+    /* Slow house-keeping, called now and then: report each path whose destination has gone, once,
+     * after everything that it sent has been delivered. */
+    void (*tend)(struct port *port, void (*gone)(void *context, uint32_t endpoint));
+};
+
+/* The devices that this library was built with, cheapest first, NULL at the end. */
+extern const struct device_ops *const device_table[];
+
+#endif

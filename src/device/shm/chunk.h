@@ -1,0 +1,60 @@
+/*
+ * Chunks: buffers in the segment for packets too large for a slot. They belong to the sending
+ * context, which alone hands them out; the receiver gives one back by clearing its `busy` word.
+ *
+ * Memory order: K1 (release store of 0 by the receiver) pairs with K2 (acquire load by the
+ * sender): who finds a chunk free may overwrite what the receiver has read.
+ *
+ * The pool is single-owner. In a quiet exchange one chunk goes to and fro and stays in cache,
+ * because the oldest outstanding chunk is looked at before a fresh one is taken.
+ */
+#ifndef LIBPAMI_DEVICE_SHM_CHUNK_H
+#define LIBPAMI_DEVICE_SHM_CHUNK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/shm/segment.h"
+
+struct chunk {
+    _Atomic uint32_t busy; /* 0: free, else the number of this use */
+    uint32_t uses;         /* sender: the last number given */
+    CACHE_ALIGNED char data[];
+};
+
+struct chunk_pool {
+    struct segment *segment;
+    char *first;    /* chunk 0 */
+    uint32_t *free; /* stack */
+    uint32_t free_count;
+    uint32_t *dest; /* endpoint that each was sent to last */
+    uint32_t *sent; /* ring of those with receivers, oldest first */
+    uint32_t sent_head, sent_count;
+    uint32_t count;
+};
+
+/* The pool of my context `offset`. Chunks that receivers still hold from an earlier life of the
+ * context count as sent. 0 or -ENOMEM. */
+int chunk_pool_init(struct chunk_pool *pool, struct segment *segment, uint32_t offset);
+void chunk_pool_finish(struct chunk_pool *pool);
+
+/* A free chunk for a packet to `endpoint`, NULL when receivers hold them all. It counts as sent
+ * from now on. */
+struct chunk *chunk_get(struct chunk_pool *pool, uint32_t endpoint);
+
+/* The endpoint has gone: take back what it holds. */
+void chunk_reclaim(struct chunk_pool *pool, uint32_t endpoint);
+
+/* Give back the chunk last got, which was not sent after all. */
+void chunk_unget(struct chunk_pool *pool, struct chunk *chunk);
+
+/* Receiver: done with this use. A release that comes late, after the sender has taken the chunk
+ * back from a context that had gone, does nothing. */
+static inline void chunk_release(struct chunk *chunk, uint32_t use)
+{
+    if (atomic_load_explicit(&chunk->busy, memory_order_relaxed) == use)
+        atomic_store_explicit(&chunk->busy, 0, memory_order_release); /* K1 */
+}
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * Single copy: reading and writing another task's memory with one system call.
+ *
+ * Whether it works between two processes depends on users, namespaces and the kernel's settings, so
+ * it is tried once per peer, with a real copy of a word that the peer has told us.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "device/shm/shm.h"
+#include "util/log.h"
+#include "util/option.h"
+
+/* Bytes per call at most: an advance must come back. */
+#define COPY_LONGEST ((size_t)4 << 20)
+
+enum {
+    SINGLE_COPY_AUTO,
+    SINGLE_COPY_ON,
+    SINGLE_COPY_OFF
+};
+
+static bool probe(struct shm_device *device, uint32_t index)
+{
+    const struct segment_member *member = segment_member(device->segment, index);
+    uint64_t word = 0;
+    struct iovec local = {.iov_base = &word, .iov_len = sizeof(word)};
+    struct iovec remote = {
+        .iov_base = (void *)(uintptr_t)member->probe_address,
+        .iov_len = sizeof(word),
+    };
+
+    if (process_vm_readv(member->pid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(word)) {
+        log_info("single copy from task %u does not work: %s", member->task, strerror(errno));
+        return false;
+    }
+    return word == member->probe_value;
+}
+
+bool shm_copy_probe(struct shm_device *device, uint32_t member)
+{
+    _Atomic uint8_t *state = &device->copy_works[member];
+    int choice = option_choice(OPT_SHM_SINGLE_COPY);
+
+    if (choice == SINGLE_COPY_OFF)
+        return false;
+    if (member == device->segment->self)
+        return true;
+    if (atomic_load(state) == COPY_UNTRIED) {
+        bool works = probe(device, member);
+
+        if (!works && choice == SINGLE_COPY_ON)
+            log_warn("PAMI_SHM_SINGLE_COPY=on, but task %u cannot be read from here",
+                     device->members[member]);
+        atomic_store(state, works ? COPY_WORKS : COPY_FAILS);
+    }
+    return atomic_load(state) == COPY_WORKS;
+}
+
+static int result_of(struct shm_path *path, ssize_t count, size_t *moved)
+{
+    if (count > 0) {
+        *moved = (size_t)count;
+        path->path.port->params.counters[DEVICE_COPIED] += (uint64_t)count;
+        return 0;
+    }
+    if (count == 0)
+        return -EFAULT;
+    return errno == ESRCH ? -EPIPE : -errno;
+}
+
+int shm_get(struct path *base, void *local, uint64_t remote, size_t bytes, size_t *moved,
+            struct transfer *transfer)
+{
+    struct shm_path *path = container_of(base, struct shm_path, path);
+    struct iovec to = {.iov_base = local, .iov_len = bytes < COPY_LONGEST ? bytes : COPY_LONGEST};
+    struct iovec from = {.iov_base = (void *)(uintptr_t)remote, .iov_len = to.iov_len};
+
+    (void)transfer;
+    return result_of(path, process_vm_readv(path->pid, &to, 1, &from, 1, 0), moved);
+}
+
+int shm_put(struct path *base, const void *local, uint64_t remote, size_t bytes, size_t *moved,
+            struct transfer *transfer)
+{
+    struct shm_path *path = container_of(base, struct shm_path, path);
+    struct iovec from = {
+        .iov_base = (void *)(uintptr_t)local,
+        .iov_len = bytes < COPY_LONGEST ? bytes : COPY_LONGEST,
+    };
+    struct iovec to = {.iov_base = (void *)(uintptr_t)remote, .iov_len = from.iov_len};
+
+    (void)transfer;
+    return result_of(path, process_vm_writev(path->pid, &from, 1, &to, 1, 0), moved);
+}

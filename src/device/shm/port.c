@@ -1,0 +1,544 @@
+/*
+ * Ports of the shm device: packets into other contexts' inboxes and out of one's own.
+ *
+ * A body that fits a slot travels in it; a larger one in one of the sender's chunks, which the
+ * slot points at. What arrives is checked against the segment's bounds before anybody looks at it.
+ * Packets to one endpoint take one way at a time, the inbox's ring or a lane (lane.h), so their
+ * order is kept.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bootstrap/bootstrap.h"
+#include "device/shm/shm.h"
+#include "util/log.h"
+
+/* Packets delivered per advance and ring at most. */
+#define ADVANCE_BATCH 32
+
+/* A packet of the device itself: the sender goes on in lane `aux`. */
+#define PROTOCOL_LANE 0xff
+
+static inline struct shm_port *shm_port_of(struct port *port)
+{
+    return container_of(port, struct shm_port, port);
+}
+
+static struct chunk *chunk_of(const struct shm_port *port, const struct slot *slot, uint32_t body);
+static void begin_lane(struct shm_port *port, const struct packet_header *head);
+
+/* ---- opening and closing ---- */
+
+static void lane_open(struct shm_port *port, struct lane *lane)
+{
+    uint64_t head = atomic_load_explicit(&lane->head, memory_order_relaxed);
+
+    port->lanes[port->lane_count++] =
+        (struct lane_reader){.lane = lane, .head = head, .published = head};
+}
+
+void shm_lane_close(struct shm_port *port, uint32_t index)
+{
+    lane_give_back(&port->lanes[index]);
+    port->lanes[index] = port->lanes[--port->lane_count];
+}
+
+/* Lanes that were in use when the context was destroyed the last time still are. */
+static int lanes_init(struct shm_port *port)
+{
+    const struct segment *segment = port->device->segment;
+
+    port->lanes = calloc(segment->layout.lanes + 1, sizeof(*port->lanes));
+    if (port->lanes == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < segment->layout.lanes; i++) {
+        struct lane *lane = segment_lane(segment, segment->self, port->port.params.offset, i);
+
+        if (atomic_load_explicit(&lane->active, memory_order_relaxed) != 0)
+            lane_open(port, lane);
+    }
+    return 0;
+}
+
+static void skip(struct shm_port *port, const struct slot *slot)
+{
+    uint32_t body = packet_body_bytes(&slot->head);
+    struct chunk *chunk = body > SLOT_INLINE ? chunk_of(port, slot, body) : NULL;
+
+    if (chunk != NULL)
+        chunk_release(chunk, slot->use);
+}
+
+/* Nobody will read what is there: give the chunks back and step over it. */
+static void purge(struct shm_port *port)
+{
+    struct slot *slot;
+
+    for (uint32_t i = 0; i < port->lane_count; i++) {
+        struct lane_reader *reader = &port->lanes[i];
+
+        while ((slot = lane_ready(reader)) != NULL) {
+            skip(port, slot);
+            lane_consume(reader);
+        }
+        lane_release(reader);
+    }
+    while ((slot = inbox_ready(&port->reader)) != NULL) {
+        if (slot->head.protocol == PROTOCOL_LANE)
+            begin_lane(port, &slot->head);
+        else
+            skip(port, slot);
+        inbox_consume(&port->reader);
+    }
+}
+
+int shm_port_open(struct device *base, const struct port_params *params, struct port **out)
+{
+    struct shm_device *device = container_of(base, struct shm_device, device);
+    struct segment *segment = device->segment;
+    struct inbox *inbox = segment_inbox(segment, segment->self, params->offset);
+    struct shm_port *port = calloc(1, sizeof(*port));
+    int error;
+
+    if (port == NULL)
+        return -ENOMEM;
+    port->port = (struct port){.ops = base->ops, .device = base, .params = *params};
+    port->device = device;
+    list_init(&port->paths);
+    port->reader = (struct inbox_reader){
+        .inbox = inbox,
+        .head = atomic_load_explicit(&inbox->head, memory_order_relaxed),
+        .slots = segment->layout.slots,
+    };
+    port->reader.published = port->reader.head;
+    error = lanes_init(port);
+    if (error == 0)
+        error = chunk_pool_init(&port->chunks, segment, params->offset);
+    if (error != 0) {
+        free(port->lanes);
+        free(port);
+        return error;
+    }
+    /* What has come since an earlier context of this offset ended is for this one: it is early. */
+    atomic_store_explicit(&inbox->closed, 0, memory_order_release);
+    *out = &port->port;
+    return 0;
+}
+
+static void path_free(struct shm_path *path)
+{
+    if (path->lane.lane != NULL)
+        atomic_store_explicit(&path->lane.lane->leaving, 1, memory_order_release);
+    free(path);
+}
+
+void shm_port_close(struct port *base)
+{
+    struct shm_port *port = shm_port_of(base);
+    struct list *item;
+
+    purge(port);
+    inbox_release(&port->reader);
+    atomic_store_explicit(&port->reader.inbox->closed, 1, memory_order_release);
+    while ((item = list_pop_front(&port->paths)) != NULL)
+        path_free(list_entry(item, struct shm_path, link));
+    chunk_pool_finish(&port->chunks);
+    free(port->lanes);
+    free(port->watch);
+    free(port->watch_member);
+    free(port);
+}
+
+static struct shm_path *path_find(struct shm_port *port, uint32_t endpoint)
+{
+    struct list *item;
+
+    list_for_each (item, &port->paths) {
+        struct shm_path *path = list_entry(item, struct shm_path, link);
+
+        if (path->path.endpoint == endpoint && path->main == NULL)
+            return path;
+    }
+    return NULL;
+}
+
+static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint32_t member)
+{
+    struct shm_device *device = port->device;
+    const struct segment_layout *layout = &device->segment->layout;
+    const struct segment_member *facts = segment_member(device->segment, member);
+    size_t bytes = (sizeof(struct shm_path) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    struct shm_path *path = aligned_alloc(CACHE_LINE, bytes);
+
+    if (path == NULL)
+        return NULL;
+    memset(path, 0, bytes);
+    path->member = member;
+    path->pid = facts->pid;
+    path->inbox = segment_inbox(device->segment, member, endpoint >> 24);
+    path->countdown = LANE_AFTER;
+    path->sender = (struct inbox_sender){
+        .inbox = path->inbox,
+        .slots = layout->slots,
+        .self = device->segment->self,
+    };
+    path->path = (struct path){
+        .am = shm_am,
+        .am_short = shm_am_short,
+        .port = &port->port,
+        .endpoint = endpoint,
+        .packet_max = layout->chunk_bytes < PACKET_BODY_MAX ? layout->chunk_bytes : PACKET_BODY_MAX,
+        .local = facts->node == device->bootstrap->node,
+    };
+    path->path.single_copy = path->path.local && shm_copy_probe(device, member);
+    list_push_back(&port->paths, &path->link);
+    return path;
+}
+
+static int am_by_main(struct path *path, const struct packet *packet)
+{
+    return shm_am(&container_of(path, struct shm_path, path)->main->path, packet);
+}
+
+/* A path for packets only is another face of the usual one: one order, one way. */
+static int packets_only(struct shm_port *port, struct shm_path *main, struct path **out)
+{
+    struct shm_path *path = path_new(port, main->path.endpoint, main->member);
+
+    if (path == NULL)
+        return -ENOMEM;
+    path->main = main;
+    path->path.am = am_by_main;
+    path->path.am_short = NULL;
+    path->path.local = false;
+    path->path.single_copy = false;
+    *out = &path->path;
+    return 0;
+}
+
+int shm_path_open(struct port *base, uint32_t endpoint, unsigned how, struct path **out)
+{
+    struct shm_port *port = shm_port_of(base);
+    struct shm_device *device = port->device;
+    int64_t index = shm_member_of(device, endpoint & 0xffffffu);
+    struct inbox *inbox;
+    struct shm_path *path;
+    int error;
+
+    if (index < 0)
+        return -EHOSTUNREACH;
+    error = shm_watch_member(port, (uint32_t)index);
+    if (error != 0)
+        return error;
+    inbox = segment_inbox(device->segment, (uint32_t)index, endpoint >> 24);
+    if (!(how & PATH_EVEN_CLOSED) &&
+        (atomic_load_explicit(&inbox->closed, memory_order_acquire) != 0 ||
+         shm_member_is_dead(port, (uint32_t)index)))
+        return -EPIPE;
+    path = path_find(port, endpoint);
+    if (path == NULL)
+        path = path_new(port, endpoint, (uint32_t)index);
+    if (path == NULL)
+        return -ENOMEM;
+    path->path.closed = false;
+    path->leaving = false;
+    if (how & PATH_PACKETS_ONLY)
+        return packets_only(port, path, out);
+    *out = &path->path;
+    return 0;
+}
+
+/* ---- sending ---- */
+
+static int refused(struct shm_path *path)
+{
+    path->path.port->params.counters[DEVICE_REFUSED]++;
+    return path->path.closed ? -EPIPE : -EAGAIN;
+}
+
+/* Where the next packet goes; NULL: no room. */
+static inline struct slot *claim(struct shm_path *path)
+{
+    struct slot *slot =
+        likely(path->lane.lane != NULL) ? lane_claim(&path->lane) : inbox_claim(&path->sender);
+
+    TSAN_ACQUIRE(slot);
+    return slot;
+}
+
+/* The ring has been used for a while: go on in a lane, if one is free and the marker fits. */
+static void ask_for_lane(struct shm_path *path, uint32_t origin)
+{
+    struct shm_port *port = shm_port_of(path->path.port);
+    struct segment *segment = port->device->segment;
+    struct lane_sender sender = {0};
+    struct slot *slot;
+    uint32_t index = 0;
+
+    path->countdown = 8 * LANE_AFTER;
+    while (index < segment->layout.lanes &&
+           !lane_take(&sender,
+                      segment_lane(segment, path->member, path->path.endpoint >> 24, index),
+                      segment->self))
+        index++;
+    if (sender.lane == NULL)
+        return;
+    slot = inbox_claim(&path->sender);
+    if (slot == NULL) {
+        atomic_store_explicit(&sender.lane->owner, 0, memory_order_release); /* L5 */
+        return;
+    }
+    TSAN_ACQUIRE(slot);
+    slot->head = (struct packet_header){.protocol = PROTOCOL_LANE, .origin = origin, .aux = index};
+    TSAN_RELEASE(slot);
+    inbox_publish(&path->sender, slot);
+    path->lane = sender;
+}
+
+static inline void publish(struct shm_path *path, struct slot *slot, uint32_t origin)
+{
+    TSAN_RELEASE(slot);
+    if (likely(path->lane.lane != NULL)) {
+        lane_publish(&path->lane, slot);
+        return;
+    }
+    inbox_publish(&path->sender, slot);
+    if (--path->countdown == 0)
+        ask_for_lane(path, origin);
+}
+
+static int send_in_chunk(struct shm_path *path, const struct packet *packet)
+{
+    struct shm_port *port = shm_port_of(path->path.port);
+    struct chunk *chunk = chunk_get(&port->chunks, path->path.endpoint);
+    struct slot *slot;
+
+    if (chunk == NULL)
+        return path->path.closed ? -EPIPE : -ENOBUFS;
+    slot = claim(path);
+    if (slot == NULL) {
+        chunk_unget(&port->chunks, chunk);
+        return refused(path);
+    }
+    packet_write_body(chunk->data, packet);
+    packet_header_copy(&slot->head, &packet->head);
+    slot->chunk = (uint64_t)((char *)chunk - port->device->segment->base);
+    slot->use = chunk->uses;
+    publish(path, slot, packet->head.origin);
+    return 0;
+}
+
+static inline int send_in_slot(struct shm_path *path, const struct packet *packet)
+{
+    struct slot *slot = claim(path);
+
+    if (unlikely(slot == NULL))
+        return refused(path);
+    packet_header_copy(&slot->head, &packet->head);
+    packet_write_body(slot->body, packet);
+    publish(path, slot, packet->head.origin);
+    return 0;
+}
+
+int shm_am(struct path *base, const struct packet *packet)
+{
+    struct shm_path *path = container_of(base, struct shm_path, path);
+    struct shm_port *port = shm_port_of(base->port);
+    uint32_t body = packet_body_bytes(&packet->head);
+    int error;
+
+    if (likely(body <= SLOT_INLINE))
+        error = send_in_slot(path, packet);
+    else if (body <= base->packet_max)
+        error = send_in_chunk(path, packet);
+    else
+        return -EMSGSIZE;
+    if (unlikely(error != 0))
+        return error;
+    port->port.params.counters[DEVICE_SENT]++;
+    port->pacing.armed = true;
+    shm_wake_if_asleep(path->inbox);
+    if (path->lane.lane != NULL)
+        cpu_prefetch_write(&path->lane.lane->slots[(path->lane.tail + LANE_PREFETCH) % LANE_SLOTS]);
+    return 0;
+}
+
+int shm_am_short(struct path *base, uint64_t word0, uint64_t word1, const struct iovec *header,
+                 const struct iovec *data)
+{
+    struct shm_path *path = container_of(base, struct shm_path, path);
+    struct lane *lane = path->lane.lane;
+    size_t header_bytes = header->iov_len;
+    size_t data_bytes = data->iov_len;
+    uint64_t tail = path->lane.tail;
+    struct slot *slot;
+
+    if (unlikely(lane == NULL || tail - path->lane.head >= LANE_SLOTS ||
+                 header_bytes > PACKET_COPY_SHORT || data_bytes > PACKET_COPY_SHORT))
+        return -EAGAIN;
+    slot = &lane->slots[tail % LANE_SLOTS];
+    TSAN_ACQUIRE(slot);
+    slot->head.words[0] = word0;
+    slot->head.words[1] = word1;
+    packet_copy_short(slot->body, header->iov_base, header_bytes);
+    packet_copy_short(slot->body + header_bytes, data->iov_base, data_bytes);
+    TSAN_RELEASE(slot);
+    path->lane.tail = tail + 1;
+    atomic_store_explicit(&slot->word, tail + 1, memory_order_release); /* L1 */
+    if (!shm_port_of(base->port)->pacing.armed)
+        shm_port_of(base->port)->pacing.armed = true;
+    shm_wake_if_asleep(path->inbox);
+    cpu_prefetch_write(&lane->slots[(tail + LANE_PREFETCH) % LANE_SLOTS]);
+    return 0;
+}
+
+/* ---- receiving ---- */
+
+/* The chunk that a slot points at, or NULL when it points anywhere else than a chunk's place. */
+static struct chunk *chunk_of(const struct shm_port *port, const struct slot *slot, uint32_t body)
+{
+    const struct segment *segment = port->device->segment;
+    const struct segment_layout *layout = &segment->layout;
+    uint64_t offset = slot->chunk;
+    uint64_t rest = offset - SEGMENT_PAGE;
+
+    if (body > layout->chunk_bytes || offset < SEGMENT_PAGE || offset >= layout->bytes)
+        return NULL;
+    rest %= layout->member_stride;
+    if (rest < SEGMENT_PAGE)
+        return NULL;
+    rest = (rest - SEGMENT_PAGE) % layout->context_stride;
+    if (rest < layout->chunk_offset)
+        return NULL;
+    rest -= layout->chunk_offset;
+    if (rest % layout->chunk_stride != 0 || rest / layout->chunk_stride >= layout->chunks)
+        return NULL;
+    return (struct chunk *)(void *)(segment->base + offset);
+}
+
+static void drop(struct shm_port *port, const struct packet_header *head)
+{
+    if (port->port.params.counters[DEVICE_DROPPED]++ == 0)
+        log_warn("dropped a malformed packet from endpoint %u", head->origin);
+}
+
+/* A marker: from now on its sender uses a lane. */
+static void begin_lane(struct shm_port *port, const struct packet_header *head)
+{
+    const struct segment *segment = port->device->segment;
+    struct lane *lane;
+    uint32_t owner;
+
+    if (head->aux >= segment->layout.lanes) {
+        drop(port, head);
+        return;
+    }
+    lane = segment_lane(segment, segment->self, port->port.params.offset, head->aux);
+    owner = atomic_load_explicit(&lane->owner, memory_order_acquire);
+    if (owner == 0 || owner > segment->layout.members ||
+        atomic_exchange_explicit(&lane->active, 1, memory_order_relaxed) != 0) {
+        drop(port, head);
+        return;
+    }
+    lane_open(port, lane);
+    shm_watch_member(port, owner - 1);
+}
+
+static void deliver_chunk(struct shm_port *port, const struct packet_header *head,
+                          const struct slot *slot, uint32_t body)
+{
+    struct chunk *chunk = chunk_of(port, slot, body);
+
+    if (chunk == NULL) {
+        drop(port, head);
+        return;
+    }
+    /* The sender took it back when it saw our predecessor go. */
+    if (atomic_load_explicit(&chunk->busy, memory_order_acquire) != slot->use)
+        return;
+    port->port.params.deliver(port->port.params.context, head, chunk->data);
+    chunk_release(chunk, slot->use);
+}
+
+static inline void deliver(struct shm_port *port, struct slot *slot)
+{
+    struct packet_header head; /* ours: checked here, it must not change any more */
+    uint32_t body;
+
+    packet_header_copy(&head, &slot->head);
+    body = packet_body_bytes(&head);
+
+    if (unlikely(body > SLOT_INLINE))
+        deliver_chunk(port, &head, slot, body);
+    else if (unlikely(head.protocol == PROTOCOL_LANE))
+        begin_lane(port, &head);
+    else
+        port->port.params.deliver(port->port.params.context, &head, slot->body);
+}
+
+static int advance_lane(struct shm_port *port, struct lane_reader *reader)
+{
+    int count = 0;
+    uint32_t ready;
+
+    while (count < ADVANCE_BATCH && (ready = lane_look(reader, port->pacing.first)) != 0) {
+        count += (int)ready;
+        for (uint32_t i = 0; i < ready; i++) {
+            deliver(port, &reader->lane->slots[reader->head % LANE_SLOTS]);
+            lane_consume(reader);
+        }
+        if (!reader->streams)
+            break;
+    }
+    return count;
+}
+
+static int advance_ring(struct shm_port *port)
+{
+    struct slot *slot = inbox_ready(&port->reader);
+    int count = 0;
+
+    if (likely(slot == NULL))
+        return 0;
+    do {
+        deliver(port, slot);
+        inbox_consume(&port->reader);
+    } while (++count < ADVANCE_BATCH && (slot = inbox_ready(&port->reader)) != NULL);
+    return count;
+}
+
+/* Nothing has come: tell the senders of all the room there is. */
+static void release_all(struct shm_port *port)
+{
+    inbox_release(&port->reader);
+    for (uint32_t i = 0; i < port->lane_count; i++)
+        lane_release(&port->lanes[i]);
+}
+
+int shm_advance(struct port *base)
+{
+    struct shm_port *port = shm_port_of(base);
+    int count = 0;
+
+    pacing_before(&port->pacing);
+    for (uint32_t i = 0; i < port->lane_count; i++)
+        count += advance_lane(port, &port->lanes[i]);
+    count += advance_ring(port);
+    pacing_after(&port->pacing, count != 0);
+    if (count == 0)
+        release_all(port);
+    base->params.counters[DEVICE_RECEIVED] += (uint64_t)count;
+    return count;
+}
+
+bool shm_pending(struct port *base)
+{
+    const struct shm_port *port = shm_port_of(base);
+
+    for (uint32_t i = 0; i < port->lane_count; i++)
+        if (lane_ready(&port->lanes[i]) != NULL)
+            return true;
+    return inbox_ready(&port->reader) != NULL;
+}

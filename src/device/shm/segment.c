@@ -1,0 +1,250 @@
+/*
+ * Making, joining and mapping the node segment. See segment.h for what is in it.
+ *
+ * Two fences: after the first the maker listens, after the second everybody's page of facts is
+ * there. Between them each task needs one connection, so nothing grows with the square of the
+ * tasks.
+ */
+#include "device/shm/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bootstrap/bootstrap.h"
+#include "device/shm/chunk.h"
+#include "device/shm/handoff.h"
+#include "util/clock.h"
+#include "util/option.h"
+
+#define SEGMENT_MAGIC UINT64_C(0x70616d6973656731)
+#define SEGMENT_VERSION 1u
+
+/* Slots and chunks by default: shared among few tasks the rings are deep, among many they are
+ * short, so that a task that has talked to all of 64 keeps to a few MiB. */
+#define SLOTS_TOTAL 8192u
+#define SLOTS_LEAST 64u
+#define SLOTS_MOST 512u
+#define CHUNKS_MOST 64u
+#define CHUNKS_LEAST 16u
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+static uint32_t power_of_two_up(uint32_t value)
+{
+    uint32_t power = 1;
+
+    while (power < value)
+        power *= 2;
+    return power;
+}
+
+static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static void layout_init(struct segment_layout *layout, const struct segment_params *params)
+{
+    uint32_t slots = (uint32_t)option_int(OPT_SHM_RING_SLOTS);
+    uint32_t chunks = (uint32_t)option_int(OPT_SHM_CHUNKS);
+    uint32_t members = params->member_count;
+
+    if (slots == 0)
+        slots = clamp(SLOTS_TOTAL / members, SLOTS_LEAST, SLOTS_MOST);
+    if (chunks == 0)
+        chunks = clamp(2048u / members, CHUNKS_LEAST, CHUNKS_MOST);
+    *layout = (struct segment_layout){
+        .magic = SEGMENT_MAGIC,
+        .version = SEGMENT_VERSION,
+        .members = members,
+        .contexts = params->contexts,
+        .slots = power_of_two_up(slots < 4 ? 4 : slots),
+        .chunks = chunks,
+        .lanes = (uint32_t)option_int(OPT_SHM_LANES),
+        .chunk_bytes = (uint32_t)round_up(option_bytes(OPT_SHM_CHUNK_BYTES), CACHE_LINE),
+    };
+    layout->chunk_stride = round_up(sizeof(struct chunk) + layout->chunk_bytes, CACHE_LINE);
+    layout->inbox_offset = 0;
+    layout->lane_offset =
+        round_up(sizeof(struct inbox) + (uint64_t)layout->slots * SLOT_BYTES, SEGMENT_PAGE);
+    layout->chunk_offset =
+        round_up(layout->lane_offset + layout->lanes * sizeof(struct lane), SEGMENT_PAGE);
+    layout->context_stride =
+        round_up(layout->chunk_offset + layout->chunks * layout->chunk_stride, SEGMENT_PAGE);
+    layout->member_stride = SEGMENT_PAGE + layout->contexts * layout->context_stride;
+    layout->bytes = SEGMENT_PAGE + layout->members * layout->member_stride;
+}
+
+/* Make the file and write its header page. The descriptor or negative errno. */
+static int make_file(const struct segment_layout *layout)
+{
+    int fd = memfd_create("pami-segment", MFD_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    if (ftruncate(fd, (off_t)layout->bytes) != 0 ||
+        pwrite(fd, layout, sizeof(*layout), 0) != (ssize_t)sizeof(*layout)) {
+        int error = errno != 0 ? -errno : -EIO;
+
+        close(fd);
+        return error;
+    }
+    return fd;
+}
+
+/* Read and check the header page of a file that somebody gave us. */
+static int read_layout(int fd, const struct segment_params *params, struct segment_layout *layout)
+{
+    struct stat status;
+
+    if (pread(fd, layout, sizeof(*layout), 0) != (ssize_t)sizeof(*layout) ||
+        fstat(fd, &status) != 0)
+        return -EIO;
+    if (layout->magic != SEGMENT_MAGIC || layout->version != SEGMENT_VERSION ||
+        layout->members != params->member_count || layout->contexts != params->contexts ||
+        (uint64_t)status.st_size != layout->bytes)
+        return -EPROTO;
+    return 0;
+}
+
+static int map(struct segment *segment, int fd)
+{
+    void *base = mmap(NULL, segment->layout.bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_NORESERVE, fd, 0);
+
+    if (base == MAP_FAILED)
+        return -errno;
+    segment->base = base;
+    return 0;
+}
+
+/* The abstract name, which must not be guessable by what runs beside us: it has the time in it. */
+static void choose_name(char *name, size_t size, const struct segment_params *params)
+{
+    snprintf(name, size, "pami-%s-%s-%llx", params->bootstrap->job, params->client,
+             (unsigned long long)clock_now_ns());
+}
+
+static int make(const struct segment_params *params, struct segment *segment, const char *key,
+                char *why, size_t size)
+{
+    double seconds = option_seconds(OPT_BOOTSTRAP_TIMEOUT);
+    uint32_t missing = 0;
+    char name[108];
+    int listener = -1;
+    int error;
+    int fd;
+
+    layout_init(&segment->layout, params);
+    fd = make_file(&segment->layout);
+    if (fd < 0) {
+        snprintf(why, size, "cannot make a segment of %llu bytes: %s",
+                 (unsigned long long)segment->layout.bytes, strerror(-fd));
+        return fd;
+    }
+    error = map(segment, fd);
+    if (error == 0 && params->member_count > 1) {
+        choose_name(name, sizeof(name), params);
+        listener = handoff_listen(name);
+        error = listener < 0 ? listener : bootstrap_put(params->bootstrap, key, name);
+    }
+    if (error == 0)
+        error = bootstrap_fence(params->bootstrap);
+    if (error == 0 && listener >= 0)
+        error = handoff_serve(listener, fd, params->member_count, seconds, &missing);
+    else if (listener >= 0)
+        close(listener);
+    close(fd);
+    if (error == -ETIMEDOUT)
+        snprintf(why, size, "task %u did not join the segment within %g s",
+                 params->members[missing], seconds);
+    else if (error != 0)
+        snprintf(why, size, "cannot share the segment: %s", strerror(-error));
+    return error;
+}
+
+static int join(const struct segment_params *params, struct segment *segment, const char *key,
+                char *why, size_t size)
+{
+    double seconds = option_seconds(OPT_BOOTSTRAP_TIMEOUT);
+    char name[108];
+    int fd = -1;
+    int error = bootstrap_fence(params->bootstrap);
+
+    if (error == 0)
+        error = bootstrap_get(params->bootstrap, key, name, sizeof(name));
+    if (error == 0)
+        error = handoff_fetch(name, params->self, seconds, &fd);
+    if (error == 0)
+        error = read_layout(fd, params, &segment->layout);
+    if (error == 0)
+        error = map(segment, fd);
+    if (fd >= 0)
+        close(fd);
+    if (error != 0)
+        snprintf(why, size, "cannot join the segment of task %u: %s", params->members[0],
+                 strerror(-error));
+    return error;
+}
+
+static void introduce_myself(const struct segment_params *params, struct segment *segment)
+{
+    struct segment_member *me = segment_member(segment, segment->self);
+    uint64_t *probe = &segment->layout.magic; /* private memory that lives long enough */
+
+    me->pid = (int32_t)getpid();
+    me->task = params->bootstrap->task;
+    me->node = params->bootstrap->node;
+    me->probe_address = (uint64_t)(uintptr_t)probe;
+    me->probe_value = *probe;
+    if (sched_getaffinity(0, sizeof(me->cpus), &me->cpus) != 0)
+        CPU_ZERO(&me->cpus);
+    atomic_store_explicit(&me->state, MEMBER_PRESENT, memory_order_release);
+}
+
+int segment_open(const struct segment_params *params, struct segment **out, char *why, size_t size)
+{
+    struct segment *segment = calloc(1, sizeof(*segment));
+    char key[BOOTSTRAP_KEY_MAX + 1];
+    int error;
+
+    if (segment == NULL) {
+        snprintf(why, size, "out of memory");
+        return -ENOMEM;
+    }
+    segment->self = params->self;
+    snprintf(key, sizeof(key), "shm.%s.%u", params->client, params->members[0]);
+    error = params->self == 0 ? make(params, segment, key, why, size)
+                              : join(params, segment, key, why, size);
+    if (error == 0) {
+        introduce_myself(params, segment);
+        error = bootstrap_fence(params->bootstrap);
+        if (error != 0)
+            snprintf(why, size, "a task left during start-up: %s", strerror(-error));
+    }
+    if (error != 0) {
+        segment_close(segment);
+        return error;
+    }
+    *out = segment;
+    return 0;
+}
+
+void segment_close(struct segment *segment)
+{
+    if (segment->base != NULL) {
+        atomic_store_explicit(&segment_member(segment, segment->self)->state, MEMBER_LEFT,
+                              memory_order_release);
+        munmap(segment->base, segment->layout.bytes);
+    }
+    free(segment);
+}

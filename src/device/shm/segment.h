@@ -1,0 +1,118 @@
+/*
+ * The node segment: one anonymous memory file per client and host, mapped by all its tasks there.
+ *
+ *   header page | per task: one page of facts, then per context an inbox, lanes and chunks
+ *
+ * Pages are touched by whoever first needs them, so an unused context costs address space only.
+ * The file has no name anywhere: the task with the lowest id on the host makes it and hands it to
+ * the others over an abstract socket, after checking that they run as the same user. Nothing can be
+ * left behind. The layout is fixed by the maker and read by the others from the header page.
+ */
+#ifndef LIBPAMI_DEVICE_SHM_SEGMENT_H
+#define LIBPAMI_DEVICE_SHM_SEGMENT_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "device/device.h"
+#include "device/shm/inbox.h"
+#include "device/shm/lane.h"
+
+#define SEGMENT_PAGE 4096u
+
+struct segment_layout {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t members;     /* tasks of this host */
+    uint32_t contexts;    /* per task */
+    uint32_t slots;       /* per inbox, a power of two */
+    uint32_t chunks;      /* per context */
+    uint32_t chunk_bytes; /* payload of a chunk */
+    uint64_t chunk_stride;
+    uint32_t lanes;        /* per inbox */
+    uint64_t inbox_offset; /* of a context's first byte: inbox, then lanes, then chunks */
+    uint64_t lane_offset;
+    uint64_t chunk_offset;
+    uint64_t context_stride;
+    uint64_t member_stride;
+    uint64_t bytes;
+};
+
+enum member_state {
+    MEMBER_ABSENT,
+    MEMBER_PRESENT,
+    MEMBER_LEFT,
+};
+
+/* What a task tells the others of its host. */
+struct segment_member {
+    _Atomic uint32_t state; /* enum member_state */
+    int32_t pid;
+    uint32_t task;
+    uint32_t node;
+    uint64_t probe_address; /* of a word in this task's private memory ... */
+    uint64_t probe_value;   /* ... and what stands there: peers read it to try single copy */
+    cpu_set_t cpus;         /* the task's affinity */
+};
+
+struct segment {
+    struct segment_layout layout;
+    char *base;
+    uint32_t self; /* my index among the members */
+};
+
+struct segment_params {
+    struct bootstrap *bootstrap;
+    const char *client;
+    const uint32_t *members; /* tasks of this host, ascending */
+    uint32_t member_count;
+    uint32_t self; /* my index among them */
+    uint32_t contexts;
+};
+
+/*
+ * Collective over the job: makes or joins the host's segment and fills in my member page. On
+ * return all members of the host are present. `why` gets a sentence when it fails.
+ */
+int segment_open(const struct segment_params *params, struct segment **segment, char *why,
+                 size_t size);
+void segment_close(struct segment *segment);
+
+static inline struct segment_member *segment_member(const struct segment *segment, uint32_t index)
+{
+    return (struct segment_member *)(void *)(segment->base + SEGMENT_PAGE +
+                                             index * segment->layout.member_stride);
+}
+
+static inline char *segment_context(const struct segment *segment, uint32_t index, uint32_t offset)
+{
+    return (char *)segment_member(segment, index) + SEGMENT_PAGE +
+           offset * segment->layout.context_stride;
+}
+
+static inline struct inbox *segment_inbox(const struct segment *segment, uint32_t index,
+                                          uint32_t offset)
+{
+    return (struct inbox *)(void *)(segment_context(segment, index, offset) +
+                                    segment->layout.inbox_offset);
+}
+
+static inline struct lane *segment_lane(const struct segment *segment, uint32_t index,
+                                        uint32_t offset, uint32_t lane)
+{
+    return (struct lane *)(void *)(segment_context(segment, index, offset) +
+                                   segment->layout.lane_offset) +
+           lane;
+}
+
+static inline struct chunk *segment_chunk(const struct segment *segment, uint32_t index,
+                                          uint32_t offset, uint32_t chunk)
+{
+    return (struct chunk *)(void *)(segment_context(segment, index, offset) +
+                                    segment->layout.chunk_offset +
+                                    chunk * segment->layout.chunk_stride);
+}
+
+#endif

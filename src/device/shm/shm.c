@@ -1,0 +1,184 @@
+/*
+ * Shared-memory device: tasks of one host, through the node segment.
+ *
+ * When a launcher pretends that the tasks of one host are spread over several nodes, all of them
+ * are members of the one segment, and those of other "nodes" are reached by packets only, as if
+ * the segment were a network: no single copy, no shared addresses.
+ */
+#include "device/shm/shm.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "bootstrap/bootstrap.h"
+#include "util/log.h"
+#include "util/option.h"
+
+/* Relative costs for reach. */
+#define COST_LOCAL 1
+#define COST_PRETENDED 100
+
+/* Put by pamirun when it was asked for several nodes. */
+#define PRETENDED_KEY "pamirun-pretended-nodes"
+
+int64_t shm_member_of(const struct shm_device *device, uint32_t task)
+{
+    uint32_t low = 0;
+    uint32_t high = device->member_count;
+
+    /* Members are nearly always consecutive. */
+    if (task >= device->members[0] && task - device->members[0] < high &&
+        device->members[task - device->members[0]] == task)
+        return task - device->members[0];
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (device->members[middle] == task)
+            return middle;
+        if (device->members[middle] < task)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+static bool is_pretended(struct bootstrap *bootstrap)
+{
+    char value[16];
+
+    return bootstrap->nodes > 1 &&
+           bootstrap_get(bootstrap, PRETENDED_KEY, value, sizeof(value)) == 0;
+}
+
+static int find_members(struct shm_device *device, struct bootstrap *bootstrap)
+{
+    uint32_t count;
+
+    device->pretended = is_pretended(bootstrap);
+    count = device->pretended ? bootstrap->tasks : bootstrap->local_count;
+    device->members = calloc(count, sizeof(*device->members));
+    if (device->members == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++)
+        device->members[i] = device->pretended ? i : bootstrap->local_tasks[i];
+    device->member_count = count;
+    return 0;
+}
+
+static void shm_close(struct device *base)
+{
+    struct shm_device *device = container_of(base, struct shm_device, device);
+
+    for (uint32_t i = 0; device->watched != NULL && i < device->member_count; i++) {
+        int32_t watched = atomic_load(&device->watched[i]);
+
+        if (watched > 0)
+            close(watched - 1);
+    }
+    if (device->segment != NULL)
+        segment_close(device->segment);
+    free(device->watched);
+    free(device->copy_works);
+    free(device->members);
+    free(device);
+}
+
+extern const struct device_ops shm_device_ops;
+
+static int shm_open(const struct device_params *params, struct device **out, char *why, size_t size)
+{
+    struct shm_device *device = calloc(1, sizeof(*device));
+    struct segment_params segment = {
+        .bootstrap = params->bootstrap,
+        .client = params->client,
+        .contexts = params->contexts,
+    };
+    int error;
+
+    if (device == NULL)
+        return -ENOMEM;
+    device->device.ops = &shm_device_ops;
+    device->bootstrap = params->bootstrap;
+    error = find_members(device, params->bootstrap);
+    if (error == 0) {
+        device->watched = calloc(device->member_count, sizeof(*device->watched));
+        device->copy_works = calloc(device->member_count, sizeof(*device->copy_works));
+        if (device->watched == NULL || device->copy_works == NULL)
+            error = -ENOMEM;
+    }
+    if (error == 0) {
+        /* Where the kernel restricts tracing to ancestors, let our peers read our memory. */
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+        device->can_barrier = shm_sleep_init();
+        segment.members = device->members;
+        segment.member_count = device->member_count;
+        segment.self = (uint32_t)shm_member_of(device, params->bootstrap->task);
+        error = segment_open(&segment, &device->segment, why, size);
+    } else {
+        snprintf(why, size, "out of memory");
+    }
+    if (error != 0) {
+        shm_close(&device->device);
+        return error;
+    }
+    *out = &device->device;
+    return 0;
+}
+
+static int shm_reach(struct device *base, uint32_t task)
+{
+    struct shm_device *device = container_of(base, struct shm_device, device);
+    int64_t member = shm_member_of(device, task);
+
+    if (member < 0)
+        return 0;
+    return segment_member(device->segment, (uint32_t)member)->node == device->bootstrap->node
+               ? COST_LOCAL
+               : COST_PRETENDED;
+}
+
+static double shm_load(struct device *base)
+{
+    struct shm_device *device = container_of(base, struct shm_device, device);
+    const struct segment_member *me = segment_member(device->segment, device->segment->self);
+    double load = 0;
+
+    for (uint32_t i = 0; i < device->member_count; i++) {
+        const struct segment_member *member = segment_member(device->segment, i);
+        cpu_set_t shared;
+        int all = CPU_COUNT(&member->cpus);
+
+        CPU_AND(&shared, &member->cpus, &me->cpus);
+        if (all > 0)
+            load += (double)CPU_COUNT(&shared) / all;
+    }
+    return load;
+}
+
+const struct device_ops shm_device_ops = {
+    .name = "shm",
+    .description = "shared memory of one host: one inbox per context, single copy for large data",
+    .open = shm_open,
+    .close = shm_close,
+    .reach = shm_reach,
+    .port_open = shm_port_open,
+    .port_close = shm_port_close,
+    .path_open = shm_path_open,
+    .am = shm_am,
+    .get = shm_get,
+    .put = shm_put,
+    .advance = shm_advance,
+    .pending = shm_pending,
+    .arm = shm_arm,
+    .disarm = shm_disarm,
+    .sleep = shm_sleep,
+    .wake = shm_wake,
+    .load = shm_load,
+    .tend = shm_tend,
+};

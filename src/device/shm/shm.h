@@ -1,0 +1,108 @@
+/*
+ * The shm device's objects, shared by its files: shm.c (device), port.c (ports: moving packets),
+ * copy.c (single copy), watch.c (who has died), sleep.c (waiting and waking).
+ */
+#ifndef LIBPAMI_DEVICE_SHM_SHM_H
+#define LIBPAMI_DEVICE_SHM_SHM_H
+
+#include <poll.h>
+#include <stdatomic.h>
+
+#include "device/device.h"
+#include "device/shm/chunk.h"
+#include "device/shm/inbox.h"
+#include "device/shm/lane.h"
+#include "device/shm/pacing.h"
+#include "device/shm/segment.h"
+#include "util/list.h"
+
+struct shm_device {
+    struct device device;
+    struct bootstrap *bootstrap;
+    struct segment *segment;
+    uint32_t *members; /* tasks of this host, ascending */
+    uint32_t member_count;
+    bool pretended;              /* the launcher pretends nodes: some members are "remote" */
+    bool can_barrier;            /* membarrier works: sleepers may rely on it */
+    _Atomic int32_t *watched;    /* per member: pidfd + 1, 0 not opened, negative: see watch.c */
+    _Atomic uint8_t *copy_works; /* per member: enum copy_state */
+};
+
+enum copy_state {
+    COPY_UNTRIED,
+    COPY_WORKS,
+    COPY_FAILS,
+};
+
+struct shm_port {
+    struct port port;
+    struct shm_device *device;
+    struct inbox_reader reader;
+    struct lane_reader *lanes; /* those in use, lane_count of them */
+    uint32_t lane_count;
+    struct pacing pacing;
+    struct chunk_pool chunks;
+    struct list paths;
+    struct pollfd *watch; /* of distinct members that paths lead to */
+    uint32_t *watch_member;
+    uint32_t watch_count;
+};
+
+struct shm_path {
+    struct path path;
+    struct lane_sender lane;
+    struct inbox_sender sender;
+    struct inbox *inbox;
+    uint32_t countdown; /* packets before the next try to get a lane */
+    struct list link;   /* in the port's paths */
+    uint32_t member;
+    int32_t pid;
+    struct shm_path *main; /* of a path for packets only: the one whose way its packets take */
+    bool leaving;          /* closed or dead was seen; reported when our inbox has been read up */
+    uint64_t leave_head;   /* ... which is true at the latest when the reader's head is here */
+};
+
+/* Index of a task among the members, -1 when it is not one. */
+int64_t shm_member_of(const struct shm_device *device, uint32_t task);
+
+int shm_port_open(struct device *device, const struct port_params *params, struct port **port);
+void shm_port_close(struct port *port);
+int shm_path_open(struct port *port, uint32_t endpoint, unsigned how, struct path **path);
+int shm_am(struct path *path, const struct packet *packet);
+int shm_am_short(struct path *path, uint64_t word0, uint64_t word1, const struct iovec *header,
+                 const struct iovec *data);
+int shm_advance(struct port *port);
+bool shm_pending(struct port *port);
+
+void shm_lane_close(struct shm_port *port, uint32_t index);
+
+/* copy.c */
+bool shm_copy_probe(struct shm_device *device, uint32_t member);
+int shm_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,
+            struct transfer *transfer);
+int shm_put(struct path *path, const void *local, uint64_t remote, size_t bytes, size_t *moved,
+            struct transfer *transfer);
+
+/* watch.c */
+int shm_watch_member(struct shm_port *port, uint32_t member);
+bool shm_member_is_dead(struct shm_port *port, uint32_t member);
+void shm_tend(struct port *port, void (*gone)(void *context, uint32_t endpoint));
+
+/* sleep.c */
+bool shm_sleep_init(void);
+void shm_arm(struct port *port);
+void shm_disarm(struct port *port);
+void shm_sleep(struct port *port, uint64_t microseconds);
+void shm_wake(struct port *port);
+void shm_wake_inbox(struct inbox *inbox);
+
+/* What a sender pays for sleepers: one load of a line that rarely changes. */
+static inline void shm_wake_if_asleep(struct inbox *inbox)
+{
+    /* Published before, looked at after: the sleeper's membarrier orders the two (see sleep.c). */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (unlikely(atomic_load_explicit(&inbox->sleeping, memory_order_relaxed) != 0))
+        shm_wake_inbox(inbox);
+}
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * Sleeping on an inbox, and being woken by senders.
+ *
+ * A sender publishes a packet and then looks at `sleeping`; a sleeper sets `sleeping` and then
+ * looks for packets. Each needs its store to be visible before its load. The sender's side is the
+ * hot one, so it has no fence: the sleeper's arm makes every running thread of all registered
+ * processes pass a barrier (membarrier, global expedited), after which a sender either sees the
+ * flag, or its packet is seen by the sleeper's last look. Where the kernel has no membarrier,
+ * sleeps are cut short instead.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/shm/shm.h"
+
+/* Longest sleep that may have missed its wake-up, us. */
+#define BLIND_SLEEP_US 1000u
+
+static long membarrier(int command)
+{
+    return syscall(SYS_membarrier, command, 0, 0);
+}
+
+static struct shm_port *shm_port_of(struct port *port)
+{
+    return container_of(port, struct shm_port, port);
+}
+
+bool shm_sleep_init(void)
+{
+    return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+}
+
+void shm_arm(struct port *port)
+{
+    struct shm_port *shm = shm_port_of(port);
+
+    atomic_store_explicit(&shm->reader.inbox->sleeping, 1, memory_order_seq_cst);
+    if (shm->device->can_barrier)
+        membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+}
+
+void shm_disarm(struct port *port)
+{
+    atomic_store_explicit(&shm_port_of(port)->reader.inbox->sleeping, 0, memory_order_relaxed);
+}
+
+void shm_sleep(struct port *port, uint64_t microseconds)
+{
+    struct shm_port *shm = shm_port_of(port);
+    struct timespec limit;
+
+    if (!shm->device->can_barrier && microseconds > BLIND_SLEEP_US)
+        microseconds = BLIND_SLEEP_US;
+    limit.tv_sec = (time_t)(microseconds / 1000000u);
+    limit.tv_nsec = (long)(microseconds % 1000000u) * 1000;
+    syscall(SYS_futex, &shm->reader.inbox->sleeping, FUTEX_WAIT, 1, &limit, NULL, 0);
+}
+
+void shm_wake_inbox(struct inbox *inbox)
+{
+    if (atomic_exchange_explicit(&inbox->sleeping, 0, memory_order_relaxed) != 0)
+        syscall(SYS_futex, &inbox->sleeping, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void shm_wake(struct port *port)
+{
+    shm_wake_if_asleep(shm_port_of(port)->reader.inbox);
+}

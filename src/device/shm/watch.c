@@ -1,0 +1,188 @@
+/*
+ * Who has left: members that died (a pidfd becomes readable) and contexts that were destroyed.
+ *
+ * A destination that has gone is reported once, and only after everything that it sent before has
+ * been delivered: either our inbox was seen empty after the event, or a whole lap has been
+ * consumed. A claim that a dead member left half-written is stepped over.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/shm/shm.h"
+#include "util/log.h"
+
+/* In place of a descriptor: the member was dead and reaped before we looked. */
+#define MEMBER_REAPED (-2)
+
+/* One pidfd per member and process, opened by whoever comes first. */
+static int32_t pidfd_of(struct shm_device *device, uint32_t index)
+{
+    const struct segment_member *member = segment_member(device->segment, index);
+    int32_t expected = 0;
+    int32_t opened = (int32_t)syscall(SYS_pidfd_open, member->pid, 0);
+    int32_t value = opened >= 0 ? opened + 1 : errno == ESRCH ? MEMBER_REAPED : -1;
+
+    /* Already reaped: a descriptor that is never readable would hide that. */
+    if (opened < 0 && errno == ESRCH)
+        log_debug("task %u is gone already", member->task);
+    if (!atomic_compare_exchange_strong(&device->watched[index], &expected, value)) {
+        if (opened >= 0)
+            close(opened);
+        return expected;
+    }
+    return value;
+}
+
+int shm_watch_member(struct shm_port *port, uint32_t member)
+{
+    struct shm_device *device = port->device;
+    uint32_t count = port->watch_count;
+    struct pollfd *watch;
+    uint32_t *watch_member;
+    int32_t watched;
+
+    if (member == device->segment->self)
+        return 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (port->watch_member[i] == member)
+            return 0;
+    watched = atomic_load(&device->watched[member]);
+    if (watched == 0)
+        watched = pidfd_of(device, member);
+    watch = realloc(port->watch, (count + 1) * sizeof(*watch));
+    if (watch == NULL)
+        return -ENOMEM;
+    port->watch = watch;
+    watch_member = realloc(port->watch_member, (count + 1) * sizeof(*watch_member));
+    if (watch_member == NULL)
+        return -ENOMEM;
+    port->watch_member = watch_member;
+    watch[count] = (struct pollfd){.fd = watched > 0 ? watched - 1 : -1, .events = POLLIN};
+    watch_member[count] = member;
+    port->watch_count = count + 1;
+    return 0;
+}
+
+/* As of the last look. */
+bool shm_member_is_dead(struct shm_port *port, uint32_t member)
+{
+    for (uint32_t i = 0; i < port->watch_count; i++)
+        if (port->watch_member[i] == member)
+            return atomic_load(&port->device->watched[member]) == MEMBER_REAPED ||
+                   (port->watch[i].fd >= 0 && port->watch[i].revents != 0);
+    return false;
+}
+
+/* Ask the kernel about all watched members at once. */
+static void look(struct shm_port *port)
+{
+    static const struct timespec now;
+
+    /* Not poll(3): nothing inside an advance may be a cancellation point. */
+    if (port->watch_count != 0 &&
+        syscall(SYS_ppoll, port->watch, port->watch_count, &now, NULL, (size_t)0) <= 0)
+        for (uint32_t i = 0; i < port->watch_count; i++)
+            port->watch[i].revents = 0;
+}
+
+/* All that the path's destination sent before it left has been delivered. */
+static bool read_up(const struct shm_port *port, const struct shm_path *path)
+{
+    for (uint32_t i = 0; i < port->lane_count; i++) {
+        const struct lane_reader *reader = &port->lanes[i];
+
+        if (atomic_load_explicit(&reader->lane->owner, memory_order_relaxed) == path->member + 1 &&
+            lane_ready(reader) != NULL)
+            return false;
+    }
+    return port->reader.head >= path->leave_head ||
+           (inbox_ready(&port->reader) == NULL && inbox_stuck(&port->reader) < 0);
+}
+
+static void tend_path(struct shm_port *port, struct shm_path *path,
+                      void (*gone)(void *context, uint32_t endpoint))
+{
+    const struct inbox *inbox = path->inbox;
+
+    if (path->path.closed || path->main != NULL)
+        return;
+    if (path->leaving) {
+        if (read_up(port, path)) {
+            path->path.closed = true;
+            /* A context that is there again may be reading what came for it. */
+            if (atomic_load_explicit(&inbox->closed, memory_order_acquire) != 0 ||
+                shm_member_is_dead(port, path->member))
+                chunk_reclaim(&port->chunks, path->path.endpoint);
+            gone(port->port.params.context, path->path.endpoint);
+        }
+        return;
+    }
+    if (atomic_load_explicit(&inbox->closed, memory_order_acquire) != 0 ||
+        shm_member_is_dead(port, path->member)) {
+        path->leaving = true;
+        path->leave_head = port->reader.head + port->reader.slots;
+    }
+}
+
+/* The sender that holds up our inbox may be a task that no path of ours leads to. */
+static void step_over_dead(struct shm_port *port)
+{
+    int64_t stuck = inbox_stuck(&port->reader);
+
+    if (stuck < 0 || (uint64_t)stuck >= port->device->member_count ||
+        (uint32_t)stuck == port->device->segment->self)
+        return;
+    if (shm_watch_member(port, (uint32_t)stuck) != 0)
+        return;
+    look(port);
+    if (!shm_member_is_dead(port, (uint32_t)stuck) || inbox_stuck(&port->reader) != stuck)
+        return;
+    log_warn("task %u died while it wrote a packet to us", port->device->members[stuck]);
+    inbox_skip(&port->reader);
+}
+
+/* Lanes whose senders have gone, and which have been read, are free for others. */
+static void tend_lanes(struct shm_port *port)
+{
+    for (uint32_t i = port->lane_count; i-- > 0;) {
+        const struct lane_reader *reader = &port->lanes[i];
+        uint32_t owner = atomic_load_explicit(&reader->lane->owner, memory_order_relaxed);
+        bool leaving = atomic_load_explicit(&reader->lane->leaving, memory_order_acquire) != 0;
+
+        if ((leaving || shm_member_is_dead(port, owner - 1)) && lane_ready(reader) == NULL)
+            shm_lane_close(port, i);
+    }
+}
+
+/* A task that died between taking a lane and saying so. Only looked at when it is known as dead. */
+static void tend_orphans(struct shm_port *port)
+{
+    const struct segment *segment = port->device->segment;
+
+    for (uint32_t i = 0; i < segment->layout.lanes; i++) {
+        struct lane *lane = segment_lane(segment, segment->self, port->port.params.offset, i);
+        uint32_t owner = atomic_load_explicit(&lane->owner, memory_order_acquire);
+
+        if (owner == 0 || atomic_load_explicit(&lane->active, memory_order_relaxed) != 0 ||
+            !shm_member_is_dead(port, owner - 1))
+            continue;
+        if (inbox_ready(&port->reader) == NULL && inbox_stuck(&port->reader) < 0)
+            atomic_compare_exchange_strong(&lane->owner, &owner, 0);
+    }
+}
+
+void shm_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
+{
+    struct shm_port *port = container_of(base, struct shm_port, port);
+    struct list *item;
+
+    look(port);
+    step_over_dead(port);
+    tend_lanes(port);
+    tend_orphans(port);
+    list_for_each (item, &port->paths)
+        tend_path(port, list_entry(item, struct shm_path, link), gone);
+}

@@ -1,0 +1,58 @@
+/*
+ * Bootstraps of simulated tasks: who they are and where. They exchange no cards, as the device
+ * needs none; they tell of deaths.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "device/sim/network.h"
+
+static struct sim_task *task_of(struct bootstrap *bootstrap)
+{
+    return container_of(bootstrap, struct sim_task, bootstrap);
+}
+
+static int identity_node_of(struct bootstrap *bootstrap, uint32_t task, uint32_t *node)
+{
+    *node = task / task_of(bootstrap)->network->rules.tasks_per_node;
+    return 0;
+}
+
+static int identity_watch(struct bootstrap *bootstrap, bootstrap_failure_fn *tell, void *cookie)
+{
+    struct sim_task *task = task_of(bootstrap);
+
+    if (task->tell == NULL) {
+        task->next_told = task->network->told;
+        task->network->told = task;
+    }
+    task->tell = tell;
+    task->tell_cookie = cookie;
+    return 0;
+}
+
+static const struct bootstrap_ops identity_ops = {
+    .name = "sim",
+    .node_of = identity_node_of,
+    .watch = identity_watch,
+};
+
+void sim_identity_fill(struct sim_network *network, uint32_t task)
+{
+    struct bootstrap *bootstrap = &network->tasks[task].bootstrap;
+    uint32_t tasks = network->task_count;
+    uint32_t per_node = network->rules.tasks_per_node;
+    uint32_t node = task / per_node;
+    uint32_t first = node * per_node;
+
+    bootstrap->ops = &identity_ops;
+    bootstrap->task = task;
+    bootstrap->tasks = tasks;
+    bootstrap->node = node;
+    bootstrap->nodes = (tasks - 1) / per_node + 1;
+    bootstrap->local_tasks = &network->identity[first];
+    bootstrap->local_count = tasks - first < per_node ? tasks - first : per_node;
+    bootstrap->local_index = task - first;
+    snprintf(bootstrap->job, sizeof(bootstrap->job), "sim-%" PRIu32, tasks);
+}

@@ -1,0 +1,585 @@
+/*
+ * Messages on their way in: calling the dispatch function, filling the receive buffer, and holding
+ * what arrives for an id that is not registered.
+ *
+ * A message that one packet completes, for a registered id, is handled without a receive object
+ * whenever possible. Otherwise a struct receive collects first the header, then the data: into the
+ * user's buffer after the dispatch, into memory of ours while the message is held or when header
+ * and data are to be delivered together.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "p2p/p2p.h"
+#include "util/error.h"
+#include "util/log.h"
+
+/* No message is larger: sums of sizes below this cannot overflow. */
+#define DATA_BYTES_MAX (UINT64_C(1) << 62)
+
+static void foreign(struct context *context, const struct packet_header *head, const char *what)
+{
+    if (context->counters[COUNTER_FOREIGN]++ == 0)
+        log_warn("refused a packet from endpoint %u: %s", head->origin, what);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- the receive object ---- */
+
+static struct receive *receive_new(struct p2p *p2p, struct peer *peer,
+                                   const struct packet_header *head,
+                                   const struct message_meta *meta, bool keep_header)
+{
+    struct receive *receive = pool_get(&p2p->receives);
+
+    if (receive == NULL)
+        return NULL;
+    memset(receive, 0, offsetof(struct receive, sink));
+    receive->transfer = (struct transfer){0};
+    receive->bounce = NULL;
+    receive->kind = OPERATION_RECEIVE;
+    receive->context = p2p->context;
+    receive->peer = peer;
+    receive->mode = meta->mode;
+    receive->immediate = meta->immediate != 0;
+    receive->dispatch = head->dispatch;
+    receive->answer = head->aux;
+    receive->header_bytes = meta->header_bytes;
+    receive->data_bytes = meta->data_bytes;
+    receive->address = meta->address;
+    list_init(&receive->queue);
+    list_push_back(&peer->receives, &receive->link);
+    if (!keep_header) {
+        receive->header_got = receive->header_bytes;
+    } else if (receive->header_bytes != 0) {
+        receive->header = malloc(receive->header_bytes);
+        if (receive->header == NULL) {
+            receive_free(p2p, receive);
+            return NULL;
+        }
+    }
+    return receive;
+}
+
+/* The message does not wait for its id any more. */
+static void held_less(struct p2p *p2p, struct receive *receive)
+{
+    p2p->held_bytes -= receive->counted;
+    receive->counted = 0;
+    if (p2p->context->paused && p2p->held_bytes <= p2p->hold_limit / 2)
+        p2p->context->paused = false;
+}
+
+void receive_free(struct p2p *p2p, struct receive *receive)
+{
+    handle_drop(&p2p->handles, receive->handle);
+    if (receive->sinking)
+        type_sink_finish(&receive->sink);
+    held_less(p2p, receive);
+    if (receive->type != NULL)
+        type_unref(receive->type);
+    if (receive->peer->incoming == receive)
+        receive->peer->incoming = NULL;
+    free(receive->header);
+    free(receive->buffer);
+    free(receive->bounce);
+    list_remove(&receive->link);
+    list_remove(&receive->queue);
+    pool_put(&p2p->receives, receive);
+}
+
+/* Tell the user, who has seen the dispatch, and the sender, and forget the message. */
+void receive_finish(struct p2p *p2p, struct receive *receive, pami_result_t result)
+{
+    pami_recv_t recv = receive->recv;
+    struct peer *peer = receive->peer;
+    uint32_t answer = receive->answer;
+    bool tell = receive->dispatched && !receive->immediate;
+
+    if (receive->result != PAMI_SUCCESS)
+        result = receive->result;
+    receive_free(p2p, receive);
+    if (tell && recv.local_fn != NULL)
+        recv.local_fn(p2p->context, recv.cookie, result);
+    if (answer != 0)
+        p2p_answer(p2p, peer, answer, result);
+}
+
+/* Memory for data that has no user's buffer yet. */
+static bool need_buffer(struct p2p *p2p, struct receive *receive)
+{
+    if (receive->buffer != NULL || receive->data_bytes == 0)
+        return true;
+    receive->buffer = malloc(receive->data_bytes);
+    if (receive->buffer == NULL)
+        return false;
+    if (!receive->held)
+        return true;
+    receive->counted = receive->data_bytes;
+    p2p->held_bytes += receive->counted;
+    if (p2p->held_bytes > p2p->hold_limit && !p2p->context->paused) {
+        log_warn("PAMI_HOLD_BYTES: %zu bytes wait for dispatch ids that are not registered; "
+                 "receiving stops until one is",
+                 p2p->held_bytes);
+        p2p->context->paused = true;
+    }
+    return true;
+}
+
+/* ---- calling the user ---- */
+
+static pami_recv_t recv_at_first(void)
+{
+    return (pami_recv_t){.type = PAMI_TYPE_BYTE, .data_fn = PAMI_DATA_COPY};
+}
+
+/* What the hard hints of the receiving id overrule. */
+static void apply_hints(const struct dispatch *row, pami_recv_t *recv)
+{
+    if (row->flags & DISPATCH_CONTIGUOUS) {
+        recv->type = PAMI_TYPE_BYTE;
+        recv->offset = 0;
+    }
+    if (row->flags & DISPATCH_COPY) {
+        recv->data_fn = PAMI_DATA_COPY;
+        recv->data_cookie = NULL;
+    }
+}
+
+static bool is_copy(const pami_recv_t *recv)
+{
+    return recv->data_fn == PAMI_DATA_COPY;
+}
+
+/* Bytes go to one place, in order, as they are. */
+static bool is_plain(const pami_recv_t *recv)
+{
+    const struct type *type;
+
+    if (!is_copy(recv))
+        return false;
+    if (likely(recv->type == PAMI_TYPE_BYTE))
+        return true;
+    type = type_complete_from_handle(recv->type);
+    return type != NULL && type_is_contiguous(type) && type_data_size(type) != 0;
+}
+
+/* Prepare the destination that the user named; a wrong one makes the message be dropped. */
+static void open_target(struct receive *receive)
+{
+    const pami_recv_t *recv = &receive->recv;
+
+    if (recv->addr == NULL || recv->data_fn == PAMI_DATA_NOOP) {
+        receive->discard = true;
+    } else if (is_plain(recv)) {
+        receive->target = (char *)recv->addr + recv->offset;
+        return;
+    }
+    receive->type = type_complete_from_handle(recv->type);
+    if (receive->type == NULL) {
+        receive->result = error_set(PAMI_INVAL, "receive: type: not a complete type");
+    } else {
+        type_ref(receive->type);
+        if (receive->discard)
+            return;
+        if (type_sink_init(&receive->sink, receive->type, recv->addr, recv->offset,
+                           receive->data_bytes, recv->data_fn, recv->data_cookie) == 0) {
+            receive->sinking = true;
+            return;
+        }
+        receive->result =
+            error_set(PAMI_INVAL, "receive: data_fn: cannot be applied to the type's elements");
+    }
+    receive->discard = true;
+}
+
+/* Call the dispatch function of a message that arrives asynchronously. */
+static void call_async(struct p2p *p2p, const struct dispatch *row, struct receive *receive,
+                       const char *header)
+{
+    struct context *context = p2p->context;
+
+    receive->recv = recv_at_first();
+    receive->dispatched = true;
+    context->counters[COUNTER_DISPATCHES]++;
+    row->function(context, row->cookie, header, receive->header_bytes, NULL, receive->data_bytes,
+                  receive->peer->endpoint, &receive->recv);
+    apply_hints(row, &receive->recv);
+    if (receive->data_bytes != 0)
+        open_target(receive);
+}
+
+/* The same with header and data at once. */
+static void call_immediate(struct p2p *p2p, const struct dispatch *row, const char *header,
+                           size_t header_bytes, const char *data, size_t data_bytes,
+                           uint32_t origin)
+{
+    struct context *context = p2p->context;
+
+    context->counters[COUNTER_DISPATCHES]++;
+    row->function(context, row->cookie, header, header_bytes, data, data_bytes, origin, NULL);
+}
+
+/* ---- data ---- */
+
+static void take_data(struct receive *receive, const char *bytes, size_t count)
+{
+    if (receive->buffer != NULL)
+        memcpy(receive->buffer + receive->data_got, bytes, count);
+    else if (receive->target != NULL)
+        memcpy(receive->target + receive->data_got, bytes, count);
+    else if (receive->sinking)
+        type_sink_write(&receive->sink, bytes, count);
+    receive->data_got += count;
+}
+
+/* A held or assembled message may go to the user now: header and, if wanted, data are there. */
+static void deliver_collected(struct p2p *p2p, const struct dispatch *row, struct receive *receive)
+{
+    static char nothing[8];
+    char *buffer = receive->buffer;
+    size_t got = receive->data_got;
+    const char *header = receive->header != NULL ? receive->header : nothing;
+
+    if (receive->immediate && !(row->flags & DISPATCH_NEVER_IMMEDIATE)) {
+        receive->dispatched = true;
+        call_immediate(p2p, row, header, receive->header_bytes, buffer != NULL ? buffer : nothing,
+                       receive->data_bytes, receive->peer->endpoint);
+        receive_finish(p2p, receive, PAMI_SUCCESS);
+        return;
+    }
+    receive->immediate = false;
+    receive->buffer = NULL;
+    call_async(p2p, row, receive, header);
+    receive->data_got = 0;
+    if (got != 0)
+        take_data(receive, buffer, got);
+    free(buffer);
+    if (receive->data_got == receive->data_bytes)
+        receive_finish(p2p, receive, PAMI_SUCCESS);
+    else if (receive->mode != MESSAGE_STREAM)
+        rendezvous_begin(p2p, receive);
+}
+
+/* The header is complete: go on as far as the message allows. */
+static void after_header(struct p2p *p2p, struct receive *receive)
+{
+    const struct dispatch *row = dispatch_registered(&p2p->context->dispatch, receive->dispatch);
+
+    if (receive->held || row == NULL)
+        return;
+    if (receive->immediate && receive->data_got < receive->data_bytes)
+        return;
+    deliver_collected(p2p, row, receive);
+}
+
+/* The next bytes of a stream: what the header lacks, then data. */
+void receive_feed(struct p2p *p2p, struct receive *receive, const char *bytes, size_t count)
+{
+    size_t part = least(receive->header_bytes - receive->header_got, count);
+    bool complete;
+
+    if (part != 0) {
+        memcpy(receive->header + receive->header_got, bytes, part);
+        receive->header_got += part;
+    }
+    if (count > part)
+        take_data(receive, bytes + part, count - part);
+    if (receive->header_got < receive->header_bytes)
+        return;
+    complete = receive->data_got == receive->data_bytes;
+    if ((complete || receive->mode != MESSAGE_STREAM) && receive->peer->incoming == receive)
+        receive->peer->incoming = NULL;
+    if (receive->held)
+        return;
+    if (!receive->dispatched)
+        after_header(p2p, receive);
+    else if (complete)
+        receive_finish(p2p, receive, PAMI_SUCCESS);
+}
+
+/* ---- holding ---- */
+
+static bool must_hold(const struct dispatch *row)
+{
+    return row == NULL || row->function == NULL || dispatch_has_held(row);
+}
+
+static bool hold(struct p2p *p2p, struct receive *receive)
+{
+    struct dispatch *row = dispatch_row(&p2p->context->dispatch, receive->dispatch);
+
+    if (row == NULL)
+        return false;
+    if (row->held.next == NULL) {
+        list_init(&row->held);
+        list_init(&row->release);
+    }
+    receive->held = true;
+    p2p->context->counters[COUNTER_HELD]++;
+    list_push_back(&row->held, &receive->queue);
+    /* Registered since, but older messages are still on their way out of the list. */
+    if (row->function != NULL && list_empty(&row->release))
+        p2p_release(p2p, row);
+    return true;
+}
+
+/* Held messages of this row may be delivered from the next pass on. */
+void p2p_release(struct p2p *p2p, struct dispatch *row)
+{
+    if (!list_empty(&row->release))
+        return;
+    list_push_back(&p2p->released, &row->release);
+    p2p_retry_later(p2p);
+}
+
+static int deliver_row(struct p2p *p2p, struct dispatch *row)
+{
+    size_t left = 0;
+    struct list *item;
+    int count = 0;
+
+    list_for_each (item, &row->held)
+        left++;
+    while (left-- > 0 && (item = list_pop_front(&row->held)) != NULL) {
+        struct receive *receive = list_entry(item, struct receive, queue);
+
+        receive->held = false;
+        held_less(p2p, receive);
+        count++;
+        if (receive->header_got == receive->header_bytes)
+            after_header(p2p, receive);
+    }
+    return count;
+}
+
+/* Deliver what was held for ids that are registered now. */
+int p2p_deliver_held(struct p2p *p2p)
+{
+    struct list *item;
+    int count = 0;
+
+    while ((item = list_pop_front(&p2p->released)) != NULL)
+        count += deliver_row(p2p, list_entry(item, struct dispatch, release));
+    return count;
+}
+
+/* ---- packets ---- */
+
+static void lost(struct p2p *p2p, uint32_t endpoint)
+{
+    if (p2p->context->counters[COUNTER_LOST]++ == 0)
+        log_error("out of memory: a message from endpoint %u is lost", endpoint);
+}
+
+static struct peer *origin_of(struct p2p *p2p, const struct packet_header *head)
+{
+    int error = 0;
+    struct peer *peer = peer_of_origin(p2p, head->origin, &error);
+
+    if (peer == NULL && error == -ENOMEM)
+        lost(p2p, head->origin);
+    return peer;
+}
+
+static void no_memory(struct p2p *p2p, struct peer *peer, uint32_t answer)
+{
+    lost(p2p, peer->endpoint);
+    if (answer != 0)
+        p2p_answer(p2p, peer, answer, PAMI_ENOMEM);
+}
+
+/* The message has to wait in memory of ours before the user sees its data. */
+static bool prepare_to_collect(struct p2p *p2p, const struct dispatch *row, struct receive *receive)
+{
+    if (must_hold(row) && !hold(p2p, receive))
+        return false;
+    return receive->mode != MESSAGE_STREAM || need_buffer(p2p, receive);
+}
+
+/* A message that cannot be delivered from its first packet alone. */
+static void collect(struct p2p *p2p, const struct dispatch *row, struct peer *peer,
+                    const struct packet_header *head, const struct message_meta *meta,
+                    const char *bytes)
+{
+    size_t count = (size_t)head->header_bytes + head->payload_bytes;
+    struct receive *receive = receive_new(p2p, peer, head, meta, true);
+
+    if (receive == NULL || !prepare_to_collect(p2p, row, receive)) {
+        if (receive != NULL)
+            receive_free(p2p, receive);
+        no_memory(p2p, peer, head->aux);
+        return;
+    }
+    if (count < receive->header_bytes ||
+        (meta->mode == MESSAGE_STREAM && count < receive->header_bytes + receive->data_bytes))
+        peer->incoming = receive;
+    receive_feed(p2p, receive, bytes, count);
+}
+
+/* A message whose whole header is in the first packet and whose function is registered. */
+static void direct(struct p2p *p2p, const struct dispatch *row, struct peer *peer,
+                   const struct packet_header *head, const struct message_meta *meta,
+                   const char *bytes)
+{
+    struct receive *receive = receive_new(p2p, peer, head, meta, false);
+
+    if (receive == NULL) {
+        no_memory(p2p, peer, head->aux);
+        return;
+    }
+    call_async(p2p, row, receive, bytes);
+    if (head->payload_bytes != 0)
+        take_data(receive, bytes + head->header_bytes, head->payload_bytes);
+    if (receive->data_got == receive->data_bytes)
+        receive_finish(p2p, receive, PAMI_SUCCESS);
+    else if (receive->mode == MESSAGE_STREAM)
+        peer->incoming = receive;
+    else
+        rendezvous_begin(p2p, receive);
+}
+
+static void begin(struct p2p *p2p, const struct packet_header *head,
+                  const struct message_meta *meta, const char *bytes)
+{
+    const struct dispatch *row = dispatch_find(&p2p->context->dispatch, head->dispatch);
+    struct peer *peer = origin_of(p2p, head);
+
+    if (peer == NULL)
+        return;
+    if (peer->incoming != NULL)
+        foreign(p2p->context, head, "a message inside a message");
+    else if (must_hold(row) || meta->immediate || head->header_bytes < meta->header_bytes)
+        collect(p2p, row, peer, head, meta, bytes);
+    else
+        direct(p2p, row, peer, head, meta, bytes);
+}
+
+/* An answer for a message that nobody will look at any more. */
+static void refuse(struct p2p *p2p, const struct packet_header *head)
+{
+    struct peer *peer;
+
+    if (head->aux == 0)
+        return;
+    peer = origin_of(p2p, head);
+    if (peer != NULL)
+        p2p_answer(p2p, peer, head->aux, PAMI_SHUTDOWN);
+}
+
+static void collect_immediate(struct p2p *p2p, const struct packet_header *head, const char *body)
+{
+    const struct message_meta meta = {
+        .data_bytes = head->payload_bytes,
+        .header_bytes = head->header_bytes,
+        .mode = MESSAGE_STREAM,
+        .immediate = 1,
+    };
+
+    begin(p2p, head, &meta, body);
+}
+
+void p2p_handle_immediate(struct context *context, const struct packet_header *head, void *body)
+{
+    struct p2p *p2p = context->p2p;
+    const struct dispatch *row = dispatch_find(&context->dispatch, head->dispatch);
+    const char *bytes = body;
+
+    if (unlikely(head->dispatch > DISPATCH_ID_MAX || head->meta_words != 0)) {
+        foreign(context, head, "an immediate message with impossible fields");
+        return;
+    }
+    if (unlikely(p2p->draining)) {
+        refuse(p2p, head);
+        return;
+    }
+    if (unlikely(must_hold(row) || (row->flags & DISPATCH_NEVER_IMMEDIATE))) {
+        collect_immediate(p2p, head, bytes);
+        return;
+    }
+    call_immediate(p2p, row, bytes, head->header_bytes, bytes + head->header_bytes,
+                   head->payload_bytes, head->origin);
+    if (head->aux != 0) {
+        struct peer *peer = origin_of(p2p, head);
+
+        if (peer != NULL)
+            p2p_answer(p2p, peer, head->aux, PAMI_SUCCESS);
+    }
+}
+
+static bool meta_is_sane(const struct packet_header *head, const struct message_meta *meta)
+{
+    size_t payload = head->payload_bytes;
+
+    if (meta->mode >= MESSAGE_MODES || head->header_bytes > meta->header_bytes ||
+        meta->data_bytes > DATA_BYTES_MAX)
+        return false;
+    if (meta->mode != MESSAGE_STREAM)
+        return payload == 0 && head->aux != 0 && meta->data_bytes != 0 && !meta->immediate;
+    return payload == 0 ||
+           (head->header_bytes == meta->header_bytes && payload <= meta->data_bytes);
+}
+
+void p2p_handle_message(struct context *context, const struct packet_header *head, void *body)
+{
+    struct p2p *p2p = context->p2p;
+    struct message_meta meta;
+
+    if (head->meta_words != sizeof(meta) / 8 || head->dispatch > DISPATCH_ID_MAX) {
+        foreign(context, head, "a message without its description");
+        return;
+    }
+    memcpy(&meta, body, sizeof(meta));
+    if (!meta_is_sane(head, &meta)) {
+        foreign(context, head, "a message whose sizes contradict each other");
+        return;
+    }
+    if (unlikely(p2p->draining))
+        refuse(p2p, head);
+    else
+        begin(p2p, head, &meta, (const char *)body + sizeof(meta));
+}
+
+void p2p_handle_stream(struct context *context, const struct packet_header *head, void *body)
+{
+    struct p2p *p2p = context->p2p;
+    size_t count = (size_t)head->header_bytes + head->payload_bytes;
+    struct peer *peer;
+    struct receive *receive;
+    size_t left;
+
+    if (p2p->draining)
+        return;
+    peer = origin_of(p2p, head);
+    receive = peer != NULL ? peer->incoming : NULL;
+    if (receive == NULL || head->meta_words != 0) {
+        foreign(context, head, "more of a message that is not under way");
+        return;
+    }
+    left = receive->header_bytes - receive->header_got;
+    if (receive->mode == MESSAGE_STREAM)
+        left += receive->data_bytes - receive->data_got;
+    if (count > left) {
+        foreign(context, head, "more of a message than there is");
+        return;
+    }
+    receive_feed(p2p, receive, body, count);
+}
+
+void p2p_handle_reset(struct context *context, const struct packet_header *head, void *body)
+{
+    struct p2p *p2p = context->p2p;
+    struct peer *peer = u32map_get(&p2p->peers, head->origin);
+    struct receive *receive = peer != NULL ? peer->incoming : NULL;
+
+    (void)body;
+    if (receive == NULL)
+        return;
+    receive->answer = 0;
+    receive_finish(p2p, receive,
+                   error_set(PAMI_ERROR, "receive: endpoint %u gave the message up", head->origin));
+}

@@ -1,0 +1,360 @@
+/*
+ * Operations on their way out: turning them into packets, queueing behind a peer that has no room,
+ * and what the peer's answers mean to them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "p2p/p2p.h"
+#include "util/error.h"
+#include "util/log.h"
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+struct send *send_new(struct p2p *p2p, struct peer *peer)
+{
+    struct send *send = pool_get(&p2p->sends);
+
+    if (send == NULL)
+        return NULL;
+    *send = (struct send){.kind = OPERATION_SEND, .peer = peer, .path = peer->path};
+    list_init(&send->link);
+    return send;
+}
+
+void send_free(struct p2p *p2p, struct send *send)
+{
+    handle_drop(&p2p->handles, send->handle);
+    if (send->typed != NULL) {
+        type_unref(send->typed->type);
+        free(send->typed);
+    }
+    free(send->copy);
+    list_remove(&send->link);
+    pool_put(&p2p->sends, send);
+}
+
+static void local_complete(struct p2p *p2p, struct send *send, pami_result_t result)
+{
+    if (send->local_done)
+        return;
+    send->local_done = true;
+    context_complete(p2p->context, send->events.local_fn, send->events.cookie, result);
+}
+
+/* The operation is over, for good or bad: what callbacks are left become due. */
+void send_finish(struct p2p *p2p, struct send *send, pami_result_t result)
+{
+    local_complete(p2p, send, result);
+    context_complete(p2p->context, send->events.remote_fn, send->events.cookie, result);
+    send_free(p2p, send);
+}
+
+/* Gather typed data straight into the device's buffer. */
+static void fill_typed(void *to, const struct packet *packet)
+{
+    struct typed_source *typed = packet->fill_state;
+
+    type_pack(to, &typed->cursor, packet->head.payload_bytes, typed->function, typed->cookie);
+}
+
+static bool has_units(const struct send *send)
+{
+    return send->typed != NULL && send->typed->function != PAMI_DATA_COPY;
+}
+
+/* Data that a function of the user produces may be cut at whole atoms only, except at the end. */
+static size_t cut(const struct send *send, size_t want, size_t left)
+{
+    size_t unit;
+
+    if (want >= left || !has_units(send))
+        return least(want, left);
+    unit = type_pack_unit(send->typed->type, send->typed->function);
+    if (unit > want)
+        unit = type_atom(send->typed->type);
+    return want - want % unit;
+}
+
+/* Put the next `room` bytes of header and data into a packet. */
+static void packet_take(const struct send *send, struct packet *packet, size_t room)
+{
+    size_t sent = send->sent;
+
+    if (sent < send->header_bytes) {
+        size_t part = least(send->header_bytes - sent, room);
+
+        packet->header = send->header + sent;
+        packet->head.header_bytes = (uint16_t)part;
+        room -= part;
+        sent += part;
+    }
+    if (sent >= send->header_bytes) {
+        size_t offset = sent - send->header_bytes;
+        size_t part = cut(send, room, send->data_bytes - offset);
+
+        packet->head.payload_bytes = (uint16_t)part;
+        packet->payload = send->data + offset;
+        if (send->typed != NULL) {
+            packet->fill = fill_typed;
+            packet->fill_state = send->typed;
+        }
+    }
+}
+
+static int submit(struct p2p *p2p, struct send *send, struct packet *packet)
+{
+    bool inside = context_inside(p2p->context);
+    int error;
+
+    /* A data function of the user may end the process: nobody must send for us then. */
+    context_enter(p2p->context);
+    error = send->path->am(send->path, packet);
+    if (!inside)
+        context_leave(p2p->context);
+
+    if (error == 0)
+        send->sent += (size_t)packet->head.header_bytes + packet->head.payload_bytes;
+    return error;
+}
+
+/* One packet of a message, with a body of `limit` bytes at most. */
+static int message_packet(struct p2p *p2p, struct send *send, size_t limit)
+{
+    struct packet packet = {.head = {.dispatch = send->dispatch,
+                                     .origin = p2p->context->endpoint,
+                                     .aux = send->handle}};
+    struct message_meta meta;
+    size_t total = send->header_bytes + send->data_bytes;
+
+    if (send->data_phase) {
+        packet.head.protocol = PROTOCOL_DATA;
+        packet.head.aux = send->target;
+        packet_take(send, &packet, limit);
+        return submit(p2p, send, &packet);
+    }
+    if (send->sent > 0) {
+        packet.head.protocol = PROTOCOL_STREAM;
+        packet_take(send, &packet, limit);
+        if (send->mode != MESSAGE_STREAM)
+            packet.head.payload_bytes = 0;
+        return submit(p2p, send, &packet);
+    }
+    if (send->immediate && total <= limit) {
+        packet.head.protocol = PROTOCOL_IMMEDIATE;
+        packet_take(send, &packet, limit);
+        return submit(p2p, send, &packet);
+    }
+    meta = (struct message_meta){
+        .data_bytes = send->data_bytes,
+        .address = send->mode == MESSAGE_PULL ? (uint64_t)(uintptr_t)send->data : 0,
+        .header_bytes = (uint32_t)send->header_bytes,
+        .mode = send->mode,
+        .immediate = send->immediate,
+    };
+    packet.head.protocol = PROTOCOL_MESSAGE;
+    packet.head.meta_words = sizeof(meta) / 8;
+    packet.meta = &meta;
+    packet_take(send, &packet, limit - sizeof(meta));
+    if (send->mode != MESSAGE_STREAM)
+        packet.head.payload_bytes = 0;
+    return submit(p2p, send, &packet);
+}
+
+/* Bytes of header and data that go out before the peer has to do something. */
+static size_t bytes_to_send(const struct send *send)
+{
+    if (send->mode == MESSAGE_STREAM || send->data_phase)
+        return send->header_bytes + send->data_bytes;
+    return send->header_bytes;
+}
+
+/* Everything is under way that may be. */
+static void message_sent(struct p2p *p2p, struct send *send)
+{
+    list_remove(&send->link);
+    if (send->mode == MESSAGE_STREAM || send->data_phase) {
+        local_complete(p2p, send, PAMI_SUCCESS);
+        if (send->handle == 0)
+            send_free(p2p, send);
+    }
+}
+
+static int message_progress(struct p2p *p2p, struct send *send)
+{
+    size_t end = bytes_to_send(send);
+    bool first = send->sent == 0;
+
+    while (first || send->sent < end) {
+        int error = message_packet(p2p, send, send->path->packet_max);
+
+        if (error == -ENOBUFS)
+            error = has_units(send) ? -EAGAIN : message_packet(p2p, send, PACKET_SMALL);
+        if (error != 0)
+            return error;
+        first = false;
+    }
+    message_sent(p2p, send);
+    return 0;
+}
+
+static int answer_packet(struct p2p *p2p, struct path *path, const struct send *send)
+{
+    const struct packet packet = {
+        .head = {.protocol = send->protocol,
+                 .meta_words = send->protocol == PROTOCOL_CLEAR ? sizeof(send->clear) / 8 : 0,
+                 .dispatch = send->dispatch,
+                 .origin = p2p->context->endpoint,
+                 .aux = send->target},
+        .meta = &send->clear,
+    };
+
+    return path->am(path, &packet);
+}
+
+/* 0: off the queue, perhaps freed; -EAGAIN: still there; else the peer has gone. */
+static int send_progress(struct p2p *p2p, struct send *send)
+{
+    int error;
+
+    if (send->protocol == PROTOCOL_MESSAGE)
+        return message_progress(p2p, send);
+    error = answer_packet(p2p, send->path, send);
+    if (error == 0)
+        send_free(p2p, send);
+    return error;
+}
+
+/* Returns how many operations left the queue. */
+int peer_progress(struct p2p *p2p, struct peer *peer)
+{
+    struct list *item;
+    int count = 0;
+
+    while ((item = list_first(&peer->queue)) != NULL) {
+        struct send *send = list_entry(item, struct send, link);
+        size_t before = send->sent;
+        int error = send_progress(p2p, send);
+
+        if (error == -EAGAIN) {
+            count += send->sent != before;
+            break;
+        }
+        if (error != 0)
+            send_finish(p2p, send, error_set(PAMI_ERROR, "endpoint %u has gone", peer->endpoint));
+        count++;
+    }
+    if (list_empty(&peer->queue))
+        list_remove(&peer->blocked);
+    return count;
+}
+
+void send_enqueue(struct p2p *p2p, struct send *send)
+{
+    struct peer *peer = send->peer;
+
+    list_push_back(&peer->queue, &send->link);
+    if (list_empty(&peer->blocked)) {
+        list_push_back(&p2p->blocked, &peer->blocked);
+        p2p_retry_later(p2p);
+    }
+    p2p->context->counters[COUNTER_SEND_QUEUED]++;
+}
+
+/* Send a bare answer now or queue it. */
+static void answer(struct p2p *p2p, struct peer *peer, const struct send *what)
+{
+    struct send *send;
+
+    if (likely(list_empty(&peer->queue)) && answer_packet(p2p, peer->path, what) == 0)
+        return;
+    send = send_new(p2p, peer);
+    if (send == NULL) {
+        log_error("out of memory: an answer to endpoint %u is lost", peer->endpoint);
+        return;
+    }
+    send->protocol = what->protocol;
+    send->dispatch = what->dispatch;
+    send->target = what->target;
+    send->clear = what->clear;
+    send_enqueue(p2p, send);
+}
+
+void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result_t result)
+{
+    const struct send ack = {
+        .protocol = PROTOCOL_ACK,
+        .dispatch = (uint16_t)result,
+        .target = handle,
+    };
+
+    if (!peer->gone)
+        answer(p2p, peer, &ack);
+}
+
+void p2p_clear(struct p2p *p2p, struct receive *receive)
+{
+    const struct send clear = {
+        .protocol = PROTOCOL_CLEAR,
+        .target = receive->answer,
+        .clear = {.receive = receive->handle, .offset = receive->data_got},
+    };
+
+    answer(p2p, receive->peer, &clear);
+}
+
+/* A peer that had gone is back: whatever it has the beginning of will not be completed. */
+void p2p_reset(struct p2p *p2p, struct peer *peer)
+{
+    const struct send reset = {.protocol = PROTOCOL_RESET};
+
+    answer(p2p, peer, &reset);
+}
+
+/* The operation that an answer belongs to, if the one who answers is the one who was asked. */
+static struct send *answered(struct p2p *p2p, const struct packet_header *head)
+{
+    struct send *send = handle_find(&p2p->handles, head->aux);
+
+    if (send != NULL && send->kind == OPERATION_SEND && send->peer->endpoint == head->origin)
+        return send;
+    p2p->context->counters[COUNTER_FOREIGN]++;
+    return NULL;
+}
+
+void p2p_handle_ack(struct context *context, const struct packet_header *head, void *body)
+{
+    struct send *send = answered(context->p2p, head);
+
+    (void)body;
+    if (send != NULL)
+        send_finish(context->p2p, send, (pami_result_t)head->dispatch);
+}
+
+void p2p_handle_clear(struct context *context, const struct packet_header *head, void *body)
+{
+    struct p2p *p2p = context->p2p;
+    struct send *send = answered(p2p, head);
+    struct clear_meta clear;
+
+    if (send == NULL)
+        return;
+    if (head->meta_words != sizeof(clear) / 8 || send->mode == MESSAGE_STREAM || send->data_phase ||
+        !list_empty(&send->link)) {
+        context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    memcpy(&clear, body, sizeof(clear));
+    if (clear.offset >= send->data_bytes || (clear.offset != 0 && send->typed != NULL)) {
+        context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    send->target = (uint32_t)clear.receive;
+    send->data_phase = true;
+    send->sent = send->header_bytes + clear.offset;
+    send_enqueue(p2p, send);
+    peer_progress(p2p, send->peer);
+}

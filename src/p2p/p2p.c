@@ -1,0 +1,341 @@
+/*
+ * Attaching the protocols to a context, peers that come and go, and draining at the end.
+ */
+#include "p2p/p2p.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "context/advance.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/option.h"
+
+/* ---- what is to be tried again ---- */
+
+static int retry_all(struct retry *retry, struct context *context)
+{
+    struct p2p *p2p = context->p2p;
+    struct list *item, *following;
+    int events = 0;
+
+    if (!list_empty(&p2p->released))
+        events += p2p_deliver_held(p2p);
+    events += rendezvous_progress(p2p);
+    list_for_each_safe (item, following, &p2p->blocked) {
+        events += peer_progress(p2p, list_entry(item, struct peer, blocked));
+    }
+    if (list_empty(&p2p->released) && list_empty(&p2p->pulls) && list_empty(&p2p->blocked))
+        list_remove(&retry->link);
+    return events;
+}
+
+void p2p_retry_later(struct p2p *p2p)
+{
+    if (list_empty(&p2p->retry.link))
+        list_push_back(&p2p->context->retries, &p2p->retry.link);
+}
+
+/* ---- peers ---- */
+
+/* The cheapest device that reaches the task opens the path. */
+static int open_path(struct p2p *p2p, uint32_t endpoint, unsigned how, struct path **path)
+{
+    struct context *context = p2p->context;
+    struct port *best = NULL;
+    int best_cost = 0;
+
+    for (size_t i = 0; i < context->port_count; i++) {
+        struct port *port = context->ports[i];
+        int cost = port->ops->reach(port->device, endpoint_task(endpoint));
+
+        if (cost != 0 && (best == NULL || cost < best_cost)) {
+            best = port;
+            best_cost = cost;
+        }
+    }
+    if (best == NULL)
+        return -EHOSTUNREACH;
+    return best->ops->path_open(best, endpoint, how, path);
+}
+
+static struct peer *peer_new(struct p2p *p2p, uint32_t endpoint, unsigned how, int *error)
+{
+    struct peer *peer = calloc(1, sizeof(*peer));
+
+    *error = -ENOMEM;
+    if (peer == NULL)
+        return NULL;
+    peer->endpoint = endpoint;
+    list_init(&peer->queue);
+    list_init(&peer->blocked);
+    list_init(&peer->receives);
+    *error = open_path(p2p, endpoint, how, &peer->path);
+    if (*error == 0)
+        *error = u32map_put(&p2p->peers, endpoint, peer);
+    if (*error == 0)
+        return peer;
+    free(peer);
+    return NULL;
+}
+
+static bool is_valid(const struct client_core *core, uint32_t endpoint)
+{
+    return endpoint_task(endpoint) < core->tasks && endpoint_offset(endpoint) < core->contexts_max;
+}
+
+struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, int *error)
+{
+    struct peer *peer = u32map_get(&p2p->peers, endpoint);
+
+    if (peer == NULL) {
+        *error = -EINVAL;
+        if (!is_valid(p2p->context->core, endpoint))
+            return NULL;
+        peer = peer_new(p2p, endpoint, 0, error);
+    } else if (peer->gone) {
+        *error = open_path(p2p, endpoint, 0, &peer->path);
+        if (*error != 0)
+            return NULL;
+        peer->packet_path = NULL;
+        peer->gone = false;
+        p2p_reset(p2p, peer);
+    }
+    if (peer != NULL)
+        p2p->last = peer;
+    return peer;
+}
+
+struct peer *peer_of_origin(struct p2p *p2p, uint32_t endpoint, int *error)
+{
+    struct peer *peer = u32map_get(&p2p->peers, endpoint);
+
+    if (peer != NULL && !peer->gone)
+        return peer;
+    if (peer == NULL)
+        return peer_new(p2p, endpoint, PATH_EVEN_CLOSED, error);
+    *error = open_path(p2p, endpoint, PATH_EVEN_CLOSED, &peer->path);
+    if (*error != 0)
+        return NULL;
+    peer->packet_path = NULL;
+    peer->gone = false;
+    p2p_reset(p2p, peer);
+    return peer;
+}
+
+struct path *peer_packet_path(struct p2p *p2p, struct peer *peer)
+{
+    if (peer->packet_path == NULL)
+        open_path(p2p, peer->endpoint, PATH_PACKETS_ONLY, &peer->packet_path);
+    return peer->packet_path;
+}
+
+/* Messages that the sender can no longer complete. Whole ones that are held stay. */
+static void receives_gone(struct p2p *p2p, struct peer *peer)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &peer->receives) {
+        struct receive *receive = list_entry(item, struct receive, link);
+
+        if (receive->fetching || (receive->held && receive->header_got == receive->header_bytes &&
+                                  receive->data_got == receive->data_bytes))
+            continue;
+        receive->answer = 0;
+        receive_finish(p2p, receive,
+                       error_set(PAMI_ERROR, "receive: endpoint %u has gone", peer->endpoint));
+    }
+}
+
+/* Everything that waits for this peer ends with an error. */
+void p2p_endpoint_gone(struct context *context, uint32_t endpoint)
+{
+    struct p2p *p2p = context->p2p;
+    struct peer *peer = u32map_get(&p2p->peers, endpoint);
+    struct list *item;
+    uint32_t cursor = 0;
+    void *object;
+
+    if (peer == NULL || peer->gone)
+        return;
+    log_debug("endpoint %u has gone", endpoint);
+    peer->gone = true;
+    while ((item = list_pop_front(&peer->queue)) != NULL)
+        send_finish(p2p, list_entry(item, struct send, link),
+                    error_set(PAMI_ERROR, "endpoint %u has gone", endpoint));
+    list_remove(&peer->blocked);
+    while ((object = handle_next(&p2p->handles, &cursor)) != NULL) {
+        struct send *send = object;
+
+        if (send->kind == OPERATION_SEND && send->peer == peer)
+            send_finish(p2p, send, error_set(PAMI_ERROR, "endpoint %u has gone", endpoint));
+    }
+    receives_gone(p2p, peer);
+}
+
+/* ---- attach, detach ---- */
+
+static void set_protocols(struct context *context)
+{
+    context->protocols[PROTOCOL_IMMEDIATE] = p2p_handle_immediate;
+    context->protocols[PROTOCOL_MESSAGE] = p2p_handle_message;
+    context->protocols[PROTOCOL_STREAM] = p2p_handle_stream;
+    context->protocols[PROTOCOL_CLEAR] = p2p_handle_clear;
+    context->protocols[PROTOCOL_DATA] = p2p_handle_data;
+    context->protocols[PROTOCOL_ACK] = p2p_handle_ack;
+    context->protocols[PROTOCOL_RESET] = p2p_handle_reset;
+}
+
+int p2p_attach(struct context *context)
+{
+    struct p2p *p2p = calloc(1, sizeof(*p2p));
+
+    if (p2p == NULL)
+        return -ENOMEM;
+    p2p->context = context;
+    p2p->handles.first = context->core->generations[context->offset];
+    p2p->rendezvous_bytes = option_bytes(OPT_RNDV_BYTES);
+    p2p->hold_limit = option_bytes(OPT_HOLD_BYTES);
+    p2p->retry.run = retry_all;
+    list_init(&p2p->retry.link);
+    list_init(&p2p->blocked);
+    list_init(&p2p->pulls);
+    list_init(&p2p->released);
+    pool_init(&p2p->sends, sizeof(struct send), 0);
+    pool_init(&p2p->receives, sizeof(struct receive), 0);
+    context->p2p = p2p;
+    set_protocols(context);
+    return 0;
+}
+
+static void peer_free(struct p2p *p2p, struct peer *peer)
+{
+    struct list *item;
+
+    while ((item = list_pop_front(&peer->queue)) != NULL)
+        send_free(p2p, list_entry(item, struct send, link));
+    while ((item = list_pop_front(&peer->receives)) != NULL)
+        receive_free(p2p, list_entry(item, struct receive, link));
+    free(peer);
+}
+
+void p2p_detach(struct context *context)
+{
+    struct p2p *p2p = context->p2p;
+    struct peer *peer;
+    size_t cursor = 0;
+    uint32_t endpoint;
+    uint32_t row = 0;
+    void *object;
+
+    /* Sends that wait for an answer are known by their handle only. */
+    while ((object = handle_next(&p2p->handles, &row)) != NULL) {
+        struct send *send = object;
+
+        if (send->kind == OPERATION_SEND)
+            send_free(p2p, send);
+    }
+    while ((peer = u32map_next(&p2p->peers, &cursor, &endpoint)) != NULL)
+        peer_free(p2p, peer);
+    u32map_finish(&p2p->peers);
+    /* Answers to this context's messages may still come when another has its place. */
+    context->core->generations[context->offset] = p2p->handles.first + p2p->handles.most + 1;
+    handle_table_finish(&p2p->handles);
+    pool_finish(&p2p->sends);
+    pool_finish(&p2p->receives);
+    list_remove(&p2p->retry.link);
+    free(p2p);
+    context->p2p = NULL;
+}
+
+/* ---- draining ---- */
+
+/* The context ends: nobody looks at messages any more, but senders get an answer. */
+static void abandon_receives(struct p2p *p2p)
+{
+    struct peer *peer;
+    size_t cursor = 0;
+    uint32_t endpoint;
+
+    while ((peer = u32map_next(&p2p->peers, &cursor, &endpoint)) != NULL) {
+        struct list *item, *following;
+
+        list_for_each_safe (item, following, &peer->receives) {
+            struct receive *receive = list_entry(item, struct receive, link);
+            uint32_t answer = receive->answer;
+
+            if (receive->fetching)
+                continue;
+            receive_free(p2p, receive);
+            if (answer != 0)
+                p2p_answer(p2p, peer, answer, PAMI_SHUTDOWN);
+        }
+    }
+}
+
+/* Something of ours is still needed by others: queued packets, data that they pull. */
+bool p2p_outstanding(const struct p2p *p2p)
+{
+    uint32_t cursor = 0;
+    void *object;
+
+    if (!list_empty(&p2p->blocked))
+        return true;
+    while ((object = handle_next(&p2p->handles, &cursor)) != NULL) {
+        const struct send *send = object;
+
+        if (send->kind == OPERATION_SEND && send->mode != MESSAGE_STREAM && !send->peer->gone &&
+            endpoint_task(send->peer->endpoint) != p2p->context->core->task)
+            return true;
+    }
+    return false;
+}
+
+static int drain_step(struct context *context)
+{
+    struct p2p *p2p = context->p2p;
+    int events = 0;
+
+    for (size_t i = 0; i < context->port_count; i++)
+        events += context->ports[i]->ops->advance(context->ports[i]);
+    if (!list_empty(&p2p->retry.link))
+        events += retry_all(&p2p->retry, context);
+    return events;
+}
+
+void p2p_drain(struct context **contexts, size_t count, double seconds)
+{
+    double end = clock_now() + seconds;
+
+    for (size_t i = 0; i < count; i++) {
+        contexts[i]->p2p->draining = true;
+        abandon_receives(contexts[i]->p2p);
+        contexts[i]->paused = false;
+    }
+    for (;;) {
+        int events = 0;
+        bool outstanding = false;
+        struct context *context = contexts[0];
+
+        for (size_t i = 0; i < count; i++) {
+            events += drain_step(contexts[i]);
+            outstanding = outstanding || p2p_outstanding(contexts[i]->p2p);
+        }
+        if (!outstanding)
+            return;
+        if (events != 0) {
+            end = clock_now() + seconds;
+            continue;
+        }
+        if (clock_now() > end) {
+            log_info("context %u: gave up on messages that nobody takes", context->offset);
+            return;
+        }
+        if (++context->passes % 256 == 0)
+            for (size_t i = 0; i < count; i++)
+                context_tend(contexts[i]);
+        sched_yield();
+    }
+}

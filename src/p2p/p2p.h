@@ -1,0 +1,211 @@
+/*
+ * Point-to-point protocols: the state that one context keeps, shared by the files of this folder.
+ *
+ *   register.c    dispatch ids and what their hints mean
+ *   send.c        the public send calls: checks, the one-packet path, making operations
+ *   outgoing.c    operations on their way: packets, queues per peer, answers
+ *   incoming.c    messages on their way in: dispatch, receive buffers, held messages
+ *   rendezvous.c  data that is pulled by the receiver or pushed on its request
+ *   p2p.c         attaching to a context, peers that go, draining
+ *
+ * Protocols
+ *   immediate     one packet, delivered from where it lies
+ *   eager         one MESSAGE packet and as many STREAM packets as header and data need
+ *   pull          MESSAGE names the data's address; the receiver copies it and answers ACK
+ *   push          the receiver answers MESSAGE with CLEAR, then DATA packets follow
+ * The wire order of one pair is the order of the send calls, because an operation that could not be
+ * sent whole waits in its peer's queue and later ones wait behind it. Answers wait there as well.
+ * Nobody waits inside a call; see doc/progress.md for who may wait for what.
+ */
+#ifndef LIBPAMI_P2P_P2P_H
+#define LIBPAMI_P2P_P2P_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "context/context.h"
+#include "p2p/handle.h"
+#include "type/type.h"
+#include "util/hash.h"
+#include "util/list.h"
+#include "util/pool.h"
+
+/* How a message's data travels. */
+enum message_mode {
+    MESSAGE_STREAM,
+    MESSAGE_PULL,
+    MESSAGE_PUSH,
+    MESSAGE_MODES
+};
+
+/* Meta of a MESSAGE packet; aux is the handle to answer to, 0: no answer wanted. */
+struct message_meta {
+    uint64_t data_bytes;
+    uint64_t address; /* pull: where the data lies in the origin task */
+    uint32_t header_bytes;
+    uint16_t mode;
+    uint16_t immediate; /* deliver header and data together */
+};
+
+/* Meta of a CLEAR packet; aux is the sender's handle. */
+struct clear_meta {
+    uint64_t receive; /* handle for the DATA packets */
+    uint64_t offset;  /* data bytes that the receiver has already, from a pull that failed */
+};
+
+_Static_assert(sizeof(struct message_meta) == 24 && sizeof(struct clear_meta) == 16,
+               "meta is counted in words");
+
+struct peer {
+    uint32_t endpoint;
+    bool gone;                /* has left; opening a new path may bring it back */
+    struct path *path;        /* the usual one */
+    struct path *packet_path; /* one that shares no memory, opened when asked for */
+    struct list queue;        /* sends that still have packets to send, oldest first */
+    struct list blocked;      /* link in p2p.blocked while the queue is not empty */
+    struct receive *incoming; /* the message whose stream is under way */
+    struct list receives;     /* all receives from this peer that are not finished */
+};
+
+/* The source of a typed send. */
+struct typed_source {
+    struct type *type;
+    struct type_cursor cursor;
+    pami_data_function function;
+    void *cookie;
+};
+
+/* What an entry of the handle table is. */
+enum operation_kind {
+    OPERATION_SEND,
+    OPERATION_RECEIVE,
+};
+
+/* An operation that outlives its call. Either in its peer's queue, or waiting for an answer. */
+struct send {
+    enum operation_kind kind;
+    uint8_t protocol; /* of its first packet: MESSAGE for all messages, or a bare answer */
+    bool immediate;
+    bool data_phase;         /* push: CLEAR has come, DATA packets go out */
+    bool local_done;         /* local_fn is due already or has run */
+    uint16_t mode;           /* enum message_mode */
+    uint16_t dispatch;       /* answers: the result they carry */
+    uint32_t handle;         /* its own, 0: nobody will answer */
+    uint32_t target;         /* of answers and DATA packets: the peer's handle */
+    struct clear_meta clear; /* of a CLEAR */
+    struct peer *peer;
+    struct path *path;
+    struct list link;
+    const char *header;
+    size_t header_bytes;
+    const char *data;
+    size_t data_bytes;
+    size_t sent; /* bytes of header and data that are under way */
+    struct typed_source *typed;
+    char *copy; /* owned memory behind header, and data when that was copied */
+    pami_send_event_t events;
+};
+
+/* A message on its way in that one packet did not complete, or that had to be held. */
+struct receive {
+    enum operation_kind kind;
+    bool immediate;
+    bool held;       /* in its dispatch row's list */
+    bool dispatched; /* the user's function has been called */
+    bool pushing;    /* CLEAR was sent */
+    bool fetching;   /* an asynchronous get is under way */
+    bool sinking;    /* `sink` is initialised */
+    uint16_t mode;
+    uint16_t dispatch;
+    uint32_t handle; /* for DATA packets, 0 else */
+    uint32_t answer; /* the sender's handle, 0: wants no answer */
+    struct peer *peer;
+    struct list link;  /* in peer->receives */
+    struct list queue; /* in the row's held list, or in p2p.pulls */
+    size_t header_bytes, header_got;
+    size_t data_bytes, data_got;
+    uint64_t address;
+    char *header;   /* owned, header_bytes long; NULL when header_bytes == 0 */
+    char *buffer;   /* owned: data of a held or an immediate message */
+    size_t counted; /* bytes of it that count as held */
+    char *target;   /* contiguous destination, NULL: through the sink, or discarded */
+    bool discard;
+    pami_result_t result;
+    pami_recv_t recv;
+    struct type *type;
+    struct type_sink sink;
+    struct transfer transfer;
+    char *bounce;
+    size_t bounce_bytes;
+    struct context *context;
+};
+
+struct p2p {
+    struct context *context;
+    struct u32map peers;
+    struct peer *last; /* the peer last used */
+    struct pool sends, receives;
+    struct handle_table handles;
+    struct list blocked;  /* peers with a queue */
+    struct list pulls;    /* receives that copy data */
+    struct list released; /* dispatch rows whose held messages may be delivered */
+    struct retry retry;   /* on the context's list while one of these three is not empty */
+    size_t rendezvous_bytes;
+    size_t held_bytes, hold_limit;
+    bool draining;
+};
+
+/* p2p.c */
+int p2p_attach(struct context *context);
+void p2p_detach(struct context *context);
+struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, int *error);
+struct peer *peer_of_origin(struct p2p *p2p, uint32_t endpoint, int *error);
+struct path *peer_packet_path(struct p2p *p2p, struct peer *peer); /* or NULL */
+void p2p_retry_later(struct p2p *p2p);
+
+/* Send what is under way and can still arrive; ends when nothing has moved for `seconds`. */
+void p2p_drain(struct context **contexts, size_t count, double seconds);
+
+/* Anything that still needs us to advance for the sake of others? */
+bool p2p_outstanding(const struct p2p *p2p);
+
+/* NULL with *error set: no such endpoint, out of memory, gone for good (-EPIPE). */
+static inline struct peer *peer_get(struct p2p *p2p, uint32_t endpoint, int *error)
+{
+    struct peer *peer = p2p->last;
+
+    if (likely(peer != NULL && peer->endpoint == endpoint && !peer->gone))
+        return peer;
+    return peer_open(p2p, endpoint, error);
+}
+
+/* outgoing.c */
+struct send *send_new(struct p2p *p2p, struct peer *peer);
+void send_free(struct p2p *p2p, struct send *send);
+void send_enqueue(struct p2p *p2p, struct send *send);
+void send_finish(struct p2p *p2p, struct send *send, pami_result_t result);
+int peer_progress(struct p2p *p2p, struct peer *peer);
+void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result_t result);
+void p2p_clear(struct p2p *p2p, struct receive *receive);
+void p2p_reset(struct p2p *p2p, struct peer *peer);
+protocol_handler p2p_handle_ack;
+protocol_handler p2p_handle_clear;
+
+/* incoming.c */
+protocol_handler p2p_handle_immediate;
+protocol_handler p2p_handle_message;
+protocol_handler p2p_handle_stream;
+protocol_handler p2p_handle_reset;
+int p2p_deliver_held(struct p2p *p2p);
+void p2p_release(struct p2p *p2p, struct dispatch *row);
+void receive_free(struct p2p *p2p, struct receive *receive);
+void receive_feed(struct p2p *p2p, struct receive *receive, const char *bytes, size_t count);
+void receive_finish(struct p2p *p2p, struct receive *receive, pami_result_t result);
+
+/* rendezvous.c */
+protocol_handler p2p_handle_data;
+void rendezvous_begin(struct p2p *p2p, struct receive *receive);
+int rendezvous_progress(struct p2p *p2p);
+
+#endif

@@ -1,0 +1,155 @@
+/*
+ * Large data: pulled by the receiver straight from the sender's memory, or, where that does not
+ * work, pushed by the sender once the receiver has said where it goes.
+ *
+ * The user's function has been called already, so there is always a destination. A pull that the
+ * device refuses turns into a push without anybody noticing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "p2p/p2p.h"
+#include "util/error.h"
+#include "util/log.h"
+
+/* Data that is not simply copied to one place is pulled through a buffer of this size. */
+#define BOUNCE_BYTES ((size_t)128 << 10)
+
+static void push_instead(struct p2p *p2p, struct receive *receive)
+{
+    list_remove(&receive->queue);
+    receive->pushing = true;
+    receive->handle = handle_new(&p2p->handles, receive);
+    if (receive->handle == 0) {
+        receive_finish(p2p, receive, error_set(PAMI_ENOMEM, "receive: out of memory"));
+        return;
+    }
+    p2p_clear(p2p, receive);
+}
+
+static pami_result_t fault(struct receive *receive, int error)
+{
+    if (error == -EPIPE)
+        return error_set(PAMI_ERROR, "receive: endpoint %u has gone", receive->peer->endpoint);
+    return error_set(PAMI_ERROR, "receive: data cannot be read from or written to memory");
+}
+
+/* Where the next bytes go, and how many fit there. */
+static char *landing(struct receive *receive, size_t *room)
+{
+    *room = receive->data_bytes - receive->data_got;
+    if (receive->target != NULL)
+        return receive->target + receive->data_got;
+    if (receive->bounce == NULL)
+        receive->bounce = malloc(BOUNCE_BYTES);
+    if (*room > BOUNCE_BYTES)
+        *room = BOUNCE_BYTES;
+    return receive->bounce;
+}
+
+/* `moved` more bytes are where landing said. True when the message is complete. */
+static bool landed(struct receive *receive, size_t moved)
+{
+    if (receive->target == NULL && receive->sinking)
+        type_sink_write(&receive->sink, receive->bounce, moved);
+    receive->data_got += moved;
+    return receive->data_got == receive->data_bytes;
+}
+
+static void get_done(struct transfer *transfer, int error)
+{
+    struct receive *receive = container_of(transfer, struct receive, transfer);
+    struct p2p *p2p = receive->context->p2p;
+
+    receive->fetching = false;
+    if (error == 0) {
+        if (landed(receive, receive->bounce_bytes))
+            receive_finish(p2p, receive, PAMI_SUCCESS);
+    } else if (receive->peer->gone || error == -EPIPE) {
+        receive_finish(p2p, receive, fault(receive, -EPIPE));
+    } else {
+        push_instead(p2p, receive);
+    }
+}
+
+/* One step of a pull: 1 when something moved, 0 when not. The receive may be gone afterwards. */
+static int pull(struct p2p *p2p, struct receive *receive)
+{
+    struct path *path = receive->peer->path;
+    size_t moved = 0;
+    size_t room;
+    char *to;
+    int error;
+
+    if (receive->fetching)
+        return 0;
+    if (receive->discard) {
+        receive->data_got = receive->data_bytes;
+        receive_finish(p2p, receive, PAMI_SUCCESS);
+        return 1;
+    }
+    to = landing(receive, &room);
+    if (to == NULL || path->port->ops->get == NULL || !path->single_copy) {
+        push_instead(p2p, receive);
+        return 1;
+    }
+    receive->transfer.done = get_done;
+    error = path->port->ops->get(path, to, receive->address + receive->data_got, room, &moved,
+                                 &receive->transfer);
+    if (error == -EINPROGRESS) {
+        receive->fetching = true;
+        receive->bounce_bytes = room;
+        return 1;
+    }
+    if (error == -EAGAIN)
+        return 0;
+    if (error == 0) {
+        if (landed(receive, moved))
+            receive_finish(p2p, receive, PAMI_SUCCESS);
+    } else if (error == -EPIPE || error == -EFAULT) {
+        receive_finish(p2p, receive, fault(receive, error));
+    } else {
+        log_info("single copy from endpoint %u failed (errno %d): packets instead", path->endpoint,
+                 -error);
+        path->single_copy = false;
+        push_instead(p2p, receive);
+    }
+    return 1;
+}
+
+void rendezvous_begin(struct p2p *p2p, struct receive *receive)
+{
+    if (receive->mode == MESSAGE_PUSH && !receive->discard) {
+        push_instead(p2p, receive);
+        return;
+    }
+    list_push_back(&p2p->pulls, &receive->queue);
+    p2p_retry_later(p2p);
+    pull(p2p, receive);
+}
+
+/* One step of every pull. */
+int rendezvous_progress(struct p2p *p2p)
+{
+    struct list *item, *following;
+    int events = 0;
+
+    list_for_each_safe (item, following, &p2p->pulls) {
+        events += pull(p2p, list_entry(item, struct receive, queue));
+    }
+    return events;
+}
+
+void p2p_handle_data(struct context *context, const struct packet_header *head, void *body)
+{
+    struct p2p *p2p = context->p2p;
+    struct receive *receive = handle_find(&p2p->handles, head->aux);
+
+    if (receive == NULL || receive->kind != OPERATION_RECEIVE || !receive->pushing ||
+        receive->peer->endpoint != head->origin || head->meta_words != 0 ||
+        head->header_bytes != 0 || head->payload_bytes > receive->data_bytes - receive->data_got) {
+        context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    receive_feed(p2p, receive, body, head->payload_bytes);
+}

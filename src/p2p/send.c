@@ -1,0 +1,412 @@
+/*
+ * The public send calls.
+ *
+ * The one-packet path does its checks, fills a packet on the stack and hands it to the device: no
+ * allocation, no copy but the device's. Everything else becomes a struct send (outgoing.c).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "p2p/p2p.h"
+#include "util/error.h"
+
+/* Data up to this is copied at the call when nobody waits for local_fn: programs pass stack
+ * memory. */
+#define COPY_ALWAYS_BYTES 512u
+
+/* What a send call is checked against, found once. */
+struct checked {
+    struct context *context;
+    struct p2p *p2p;
+    const struct dispatch *row;
+    struct peer *peer;
+    struct path *path;
+    bool gone; /* the destination has left, and everything else that was checked is right */
+};
+
+/* The destination has left: no fault of the caller, who learns of it from the callbacks. */
+static pami_result_t complete_gone(struct context *context, const pami_send_event_t *events)
+{
+    context_complete(context, events->local_fn, events->cookie, PAMI_ERROR);
+    context_complete(context, events->remote_fn, events->cookie, PAMI_ERROR);
+    return PAMI_SUCCESS;
+}
+
+static pami_result_t no_peer(const char *function, uint32_t endpoint, const struct p2p *p2p,
+                             int error)
+{
+    if (error == -EPIPE)
+        return error_set(PAMI_ERROR, "%s: dest: endpoint %u has gone", function, endpoint);
+    if (error == -ENOMEM)
+        return error_set(PAMI_ENOMEM, "%s: out of memory", function);
+    if (error == -EHOSTUNREACH)
+        return error_set(PAMI_INVAL, "%s: dest: no device reaches task %u", function,
+                         endpoint_task(endpoint));
+    return error_set(PAMI_INVAL,
+                     "%s: dest: endpoint %u (task %u, context %u) is outside the job of %u tasks "
+                     "with up to %u contexts",
+                     function, endpoint, endpoint_task(endpoint), endpoint_offset(endpoint),
+                     p2p->context->core->tasks, p2p->context->core->contexts_max);
+}
+
+/* Hints that choose another path than the usual one. */
+static pami_result_t check_path(const char *function, struct checked *checked, uint32_t dest)
+{
+    if ((checked->row->flags & DISPATCH_SHARED_ONLY) && !checked->path->local)
+        return error_set(PAMI_INVAL,
+                         "%s: dest: task %u shares no memory with this one, and the dispatch id "
+                         "was registered for shared memory only",
+                         function, endpoint_task(dest));
+    if (checked->row->flags & DISPATCH_PACKETS_ONLY) {
+        checked->path = peer_packet_path(checked->p2p, checked->peer);
+        if (checked->path == NULL)
+            return error_set(PAMI_ENOMEM, "%s: out of memory", function);
+    }
+    return PAMI_SUCCESS;
+}
+
+static pami_result_t null_part(const char *function, const char *part, size_t bytes)
+{
+    return error_set(PAMI_INVAL, "%s: %s: NULL with %zu bytes", function, part, bytes);
+}
+
+/* What all sends have in common; fills *checked. A typed source may have absolute displacements, so
+ * its base may be NULL. */
+static inline pami_result_t check(const char *function, pami_context_t handle,
+                                  const pami_send_immediate_t *send, bool typed,
+                                  struct checked *checked)
+{
+    int error = 0;
+
+    checked->gone = false;
+    checked->context = context_from_handle(handle);
+    if (unlikely(checked->context == NULL))
+        return error_set(PAMI_INVAL, "%s: context: %s", function, context_fault(handle));
+    misuse_check(checked->context, function);
+    if (unlikely(send == NULL))
+        return error_set(PAMI_INVAL, "%s: parameters: NULL", function);
+    checked->p2p = checked->context->p2p;
+    checked->row = dispatch_registered(&checked->context->dispatch, send->dispatch);
+    if (unlikely(checked->row == NULL))
+        return error_set(PAMI_ERROR, "%s: dispatch: %zu is not registered on this context",
+                         function, send->dispatch);
+    checked->peer = peer_get(checked->p2p, send->dest, &error);
+    checked->gone = error == -EPIPE;
+    if (unlikely(checked->peer == NULL))
+        return no_peer(function, send->dest, checked->p2p, error);
+    checked->path = checked->peer->path;
+    if (unlikely(send->header.iov_base == NULL && send->header.iov_len != 0))
+        return null_part(function, "header", send->header.iov_len);
+    if (unlikely(send->data.iov_base == NULL && send->data.iov_len != 0 && !typed))
+        return null_part(function, "data", send->data.iov_len);
+    if (unlikely(checked->row->flags & (DISPATCH_SHARED_ONLY | DISPATCH_PACKETS_ONLY)))
+        return check_path(function, checked, send->dest);
+    return PAMI_SUCCESS;
+}
+
+/* Limits that the sender's own hints set. */
+static pami_result_t check_limits(const char *function, const struct checked *checked,
+                                  const pami_send_immediate_t *send)
+{
+    size_t limit = checked->context->core->recv_immediate_max;
+    size_t total;
+
+    if ((checked->row->flags & DISPATCH_SHORT_HEADER) && send->header.iov_len > limit)
+        return error_set(PAMI_INVAL,
+                         "%s: header: %zu bytes, but the dispatch id was registered without long "
+                         "headers (at most %zu)",
+                         function, send->header.iov_len, limit);
+    if (send->header.iov_len > UINT32_MAX)
+        return error_set(PAMI_INVAL, "%s: header: %zu bytes are too many", function,
+                         send->header.iov_len);
+    total = send->header.iov_len + send->data.iov_len;
+    if ((checked->row->flags & DISPATCH_ALWAYS_IMMEDIATE) && total > limit)
+        return error_set(PAMI_INVAL,
+                         "%s: data: %zu bytes with the header, but the dispatch id was registered "
+                         "for immediate receives (at most %zu)",
+                         function, total, limit);
+    return PAMI_SUCCESS;
+}
+
+static inline int send_one_packet(const struct checked *checked, const pami_send_immediate_t *send,
+                                  uint32_t handle)
+{
+    const struct packet packet = {
+        .head = packet_header_short(PROTOCOL_IMMEDIATE, send->dispatch, send->header.iov_len,
+                                    send->data.iov_len, checked->context->endpoint, handle),
+        .header = send->header.iov_base,
+        .payload = send->data.iov_base,
+    };
+
+    return checked->path->am(checked->path, &packet);
+}
+
+/* A queued operation with its own copy of the header, and of the data when `copy_data`. */
+static struct send *operation(const struct checked *checked, const pami_send_immediate_t *from,
+                              bool copy_data)
+{
+    size_t header = from->header.iov_len;
+    size_t data = copy_data ? from->data.iov_len : 0;
+    struct send *send = send_new(checked->p2p, checked->peer);
+
+    if (send == NULL)
+        return NULL;
+    send->protocol = PROTOCOL_MESSAGE;
+    send->path = checked->path;
+    send->dispatch = (uint16_t)from->dispatch;
+    send->header_bytes = header;
+    send->data_bytes = from->data.iov_len;
+    send->data = from->data.iov_base;
+    if (header + data == 0)
+        return send;
+    send->copy = malloc(header + data);
+    if (send->copy == NULL) {
+        send_free(checked->p2p, send);
+        return NULL;
+    }
+    send->header = send->copy;
+    if (header != 0)
+        memcpy(send->copy, from->header.iov_base, header);
+    if (data != 0) {
+        memcpy(send->copy + header, from->data.iov_base, data);
+        send->data = send->copy + header;
+    }
+    return send;
+}
+
+/* Queue a new operation, and send what can be sent of it now. */
+static void launch(struct p2p *p2p, struct send *send)
+{
+    struct peer *peer = send->peer;
+    bool alone = list_empty(&peer->queue);
+
+    list_push_back(&peer->queue, &send->link);
+    if (alone)
+        peer_progress(p2p, peer);
+    if (list_empty(&peer->queue) || !list_empty(&peer->blocked))
+        return;
+    list_push_back(&p2p->blocked, &peer->blocked);
+    p2p->context->counters[COUNTER_SEND_QUEUED]++;
+    p2p_retry_later(p2p);
+}
+
+static pami_result_t send_immediate_later(const struct checked *checked,
+                                          const pami_send_immediate_t *parameters)
+{
+    struct send *send;
+
+    if (checked->row->flags & DISPATCH_NO_QUEUE)
+        return PAMI_EAGAIN;
+    send = operation(checked, parameters, true);
+    if (send == NULL)
+        return error_set(PAMI_ENOMEM, "PAMI_Send_immediate: out of memory");
+    send->immediate = true;
+    launch(checked->p2p, send);
+    return PAMI_SUCCESS;
+}
+
+/* Every send but those of the short cut below, and all errors. */
+__attribute__((noinline)) static pami_result_t
+send_immediate(pami_context_t context, const pami_send_immediate_t *parameters)
+{
+    struct checked checked;
+    pami_result_t result = check("PAMI_Send_immediate", context, parameters, false, &checked);
+    size_t total;
+
+    if (unlikely(result != PAMI_SUCCESS))
+        return result;
+    total = parameters->header.iov_len + parameters->data.iov_len;
+    if (unlikely(total > checked.context->core->send_immediate_max ||
+                 total < parameters->data.iov_len))
+        return error_set(PAMI_INVAL,
+                         "PAMI_Send_immediate: data: %zu bytes with the header, more than %zu",
+                         total, checked.context->core->send_immediate_max);
+    if (unlikely(checked.row->flags & DISPATCH_SHORT_HEADER)) {
+        result = check_limits("PAMI_Send_immediate", &checked, parameters);
+        if (result != PAMI_SUCCESS)
+            return result;
+    }
+    checked.context->counters[COUNTER_SEND_IMMEDIATE]++;
+    checked.context->counters[COUNTER_SEND_BYTES] += parameters->data.iov_len;
+    if (likely(list_empty(&checked.peer->queue) && total <= checked.path->packet_max &&
+               send_one_packet(&checked, parameters, 0) == 0))
+        return PAMI_SUCCESS;
+    return send_immediate_later(&checked, parameters);
+}
+
+/* Hints with which a message may not take the short cut. */
+#define DISPATCH_NO_SHORT_CUT (DISPATCH_SHARED_ONLY | DISPATCH_PACKETS_ONLY | DISPATCH_SHORT_HEADER)
+
+static inline bool has_null(const pami_send_immediate_t *send)
+{
+    return (send->header.iov_base == NULL && send->header.iov_len != 0) ||
+           (send->data.iov_base == NULL && send->data.iov_len != 0);
+}
+
+/*
+ * The short cut: a few bytes, to the destination of the message before, with nothing in the way. It
+ * checks what it must and hands the user's own vectors to the device; at the least doubt, and when
+ * the device has no room or no such path, the general way decides.
+ */
+pami_result_t PAMI_Send_immediate(pami_context_t handle, pami_send_immediate_t *parameters)
+{
+    struct context *context = context_from_handle(handle);
+    const struct dispatch *row;
+    struct packet_header head;
+    struct peer *peer;
+
+    if (unlikely(context == NULL || parameters == NULL))
+        return send_immediate(handle, parameters);
+    misuse_check(context, "PAMI_Send_immediate");
+    row = dispatch_registered(&context->dispatch, parameters->dispatch);
+    peer = context->p2p->last;
+    if (unlikely(row == NULL || (row->flags & DISPATCH_NO_SHORT_CUT) != 0 || peer == NULL ||
+                 peer->endpoint != parameters->dest || peer->gone || !list_empty(&peer->queue) ||
+                 peer->path->am_short == NULL || has_null(parameters)))
+        return send_immediate(handle, parameters);
+    head = packet_header_short(PROTOCOL_IMMEDIATE, parameters->dispatch, parameters->header.iov_len,
+                               parameters->data.iov_len, context->endpoint, 0);
+    if (unlikely(peer->path->am_short(peer->path, head.words[0], head.words[1], &parameters->header,
+                                      &parameters->data) != 0))
+        return send_immediate(handle, parameters);
+    context->counters[COUNTER_SEND_IMMEDIATE]++;
+    return PAMI_SUCCESS;
+}
+
+/* Header and data may arrive together. */
+static bool goes_immediate(const struct checked *checked, const pami_send_immediate_t *send)
+{
+    size_t total = send->header.iov_len + send->data.iov_len;
+
+    if (checked->row->flags & DISPATCH_NEVER_IMMEDIATE)
+        return false;
+    return send->data.iov_len == 0 || total <= checked->context->core->recv_immediate_max;
+}
+
+static enum message_mode mode_of(const struct checked *checked, size_t bytes, bool contiguous)
+{
+    if (bytes <= checked->p2p->rendezvous_bytes)
+        return MESSAGE_STREAM;
+    if (contiguous && checked->path->single_copy && !(checked->row->flags & DISPATCH_NO_RDMA))
+        return MESSAGE_PULL;
+    return MESSAGE_PUSH;
+}
+
+/* The general path: any size, any protocol. `typed` becomes the operation's on success. */
+static pami_result_t send_message(const char *function, const struct checked *checked,
+                                  const pami_send_immediate_t *from,
+                                  const pami_send_event_t *events, struct typed_source *typed)
+{
+    struct p2p *p2p = checked->p2p;
+    size_t bytes = from->data.iov_len;
+    bool copy = typed == NULL && events->local_fn == NULL && bytes <= COPY_ALWAYS_BYTES;
+    struct send *send = operation(checked, from, copy);
+
+    if (send == NULL)
+        return error_set(PAMI_ENOMEM, "%s: out of memory", function);
+    send->immediate = goes_immediate(checked, from);
+    send->mode = (uint16_t)(send->immediate ? MESSAGE_STREAM : mode_of(checked, bytes, !typed));
+    if (events->remote_fn != NULL || send->mode != MESSAGE_STREAM) {
+        send->handle = handle_new(&p2p->handles, send);
+        if (send->handle == 0) {
+            send_free(p2p, send);
+            return error_set(PAMI_ENOMEM, "%s: too many operations wait for an answer", function);
+        }
+    }
+    send->events = *events;
+    send->typed = typed;
+    p2p->context->counters[send->immediate                ? COUNTER_SEND_IMMEDIATE
+                           : send->mode == MESSAGE_STREAM ? COUNTER_SEND_EAGER
+                           : send->mode == MESSAGE_PULL   ? COUNTER_SEND_PULL
+                                                          : COUNTER_SEND_PUSH]++;
+    p2p->context->counters[COUNTER_SEND_BYTES] += bytes;
+    launch(p2p, send);
+    return PAMI_SUCCESS;
+}
+
+pami_result_t PAMI_Send(pami_context_t context, pami_send_t *parameters)
+{
+    struct checked checked;
+    pami_result_t result =
+        check("PAMI_Send", context, parameters != NULL ? &parameters->send : NULL, false, &checked);
+
+    if (unlikely(result != PAMI_SUCCESS))
+        return checked.gone ? complete_gone(checked.context, &parameters->events) : result;
+    result = check_limits("PAMI_Send", &checked, &parameters->send);
+    if (unlikely(result != PAMI_SUCCESS))
+        return result;
+    if (parameters->events.remote_fn == NULL && list_empty(&checked.peer->queue) &&
+        goes_immediate(&checked, &parameters->send) &&
+        parameters->send.header.iov_len + parameters->send.data.iov_len <=
+            checked.path->packet_max &&
+        send_one_packet(&checked, &parameters->send, 0) == 0) {
+        checked.context->counters[COUNTER_SEND_IMMEDIATE]++;
+        checked.context->counters[COUNTER_SEND_BYTES] += parameters->send.data.iov_len;
+        context_complete(checked.context, parameters->events.local_fn, parameters->events.cookie,
+                         PAMI_SUCCESS);
+        return PAMI_SUCCESS;
+    }
+    return send_message("PAMI_Send", &checked, &parameters->send, &parameters->events, NULL);
+}
+
+/* Check the layout of a typed send and describe its source. *source stays NULL when the data is
+ * one contiguous piece, whose address *plain then holds. */
+static pami_result_t open_source(const pami_send_typed_t *parameters, struct typed_source **source,
+                                 void **plain)
+{
+    size_t bytes = parameters->send.data.iov_len;
+    char *base = parameters->send.data.iov_base;
+    pami_data_function function = parameters->typed.data_fn;
+    struct type *type = type_complete_from_handle(parameters->typed.type);
+    struct typed_source *typed;
+
+    if (type == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Send_typed: type: not a complete type");
+    if (bytes == 0)
+        return PAMI_SUCCESS;
+    if (function == PAMI_DATA_COPY && type_is_contiguous(type) && type_data_size(type) != 0) {
+        *plain = base + parameters->typed.offset;
+        return PAMI_SUCCESS;
+    }
+    if (function != PAMI_DATA_COPY && (uintptr_t)function <= OPERATOR_MINLOC)
+        return error_set(PAMI_INVAL, "PAMI_Send_typed: data_fn: a predefined reduction has nothing "
+                                     "to combine with at the sender");
+    if (type_check_transfer(type, parameters->typed.offset, bytes, function) != 0)
+        return error_set(PAMI_INVAL,
+                         "PAMI_Send_typed: data_fn: cannot be applied to %zu bytes of the type",
+                         bytes);
+    typed = malloc(sizeof(*typed));
+    if (typed == NULL)
+        return error_set(PAMI_ENOMEM, "PAMI_Send_typed: out of memory");
+    typed->type = type_ref(type);
+    typed->function = function;
+    typed->cookie = parameters->typed.data_cookie;
+    type_cursor_init(&typed->cursor, type, base, parameters->typed.offset);
+    *source = typed;
+    return PAMI_SUCCESS;
+}
+
+pami_result_t PAMI_Send_typed(pami_context_t context, pami_send_typed_t *parameters)
+{
+    pami_send_immediate_t send;
+    struct typed_source *typed = NULL;
+    struct checked checked;
+    pami_result_t result = check("PAMI_Send_typed", context,
+                                 parameters != NULL ? &parameters->send : NULL, true, &checked);
+
+    if (result != PAMI_SUCCESS && checked.gone)
+        return complete_gone(checked.context, &parameters->events);
+    if (result == PAMI_SUCCESS)
+        result = check_limits("PAMI_Send_typed", &checked, &parameters->send);
+    if (result != PAMI_SUCCESS)
+        return result;
+    send = parameters->send;
+    result = open_source(parameters, &typed, &send.data.iov_base);
+    if (result == PAMI_SUCCESS)
+        result = send_message("PAMI_Send_typed", &checked, &send, &parameters->events, typed);
+    if (result != PAMI_SUCCESS && typed != NULL) {
+        type_unref(typed->type);
+        free(typed);
+    }
+    return result;
+}

@@ -1,0 +1,73 @@
+/*
+ * Work queue: hands functions from any thread to the thread that owns a context.
+ *
+ * Contract
+ *   workqueue_post   any number of threads at once, wait-free, no allocation. The caller's storage
+ *                    holds the queue's node; it belongs to the queue until the function's final
+ *                    return, or the queue's drop.
+ *   workqueue_run,   one thread at a time, the owner. Never blocked by a lock; a producer that is
+ *   workqueue_idle   stopped between its two steps only hides what was posted after it.
+ *
+ * Order: first invocations in the order of the exchanges in workqueue_post. A function that returns
+ * PAMI_EAGAIN is kept and called once in every later run. A function that returns anything else is
+ * detached before it is called and never looked at again, so it may free the storage or post it
+ * once more.
+ *
+ * Memory order: P1 (release store of next) pairs with C1 (acquire load of next): who sees the link
+ * sees the node.
+ */
+#ifndef LIBPAMI_WORKQUEUE_WORKQUEUE_H
+#define LIBPAMI_WORKQUEUE_WORKQUEUE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pami/pami.h>
+
+#include "util/cpu.h"
+
+struct work_node {
+    _Atomic(struct work_node *) next;
+    pami_work_function function;
+    void *cookie;
+};
+
+/* Callers' storage may be aligned to 4 bytes only, and 48 of its 64 bytes are ours. */
+_Static_assert(sizeof(struct work_node) + sizeof(uint64_t) - 4 <= 48, "node fits the storage");
+
+struct workqueue {
+    _Alignas(CACHE_LINE) _Atomic(struct work_node *) tail; /* producers: the newest node */
+    _Alignas(CACHE_LINE) struct work_node *head;           /* owner: the oldest node or the stub */
+    struct work_node *again_first; /* owner: returned EAGAIN, oldest first */
+    struct work_node *again_last;
+    _Alignas(CACHE_LINE) struct work_node stub; /* keeps the list non-empty */
+};
+
+void workqueue_init(struct workqueue *queue);
+
+/* The node inside a caller's storage. */
+static inline struct work_node *work_node_of(pami_work_t *storage)
+{
+    return (struct work_node *)(((uintptr_t)storage + 7u) & ~(uintptr_t)7u);
+}
+
+/* `function` and `storage` are not NULL. */
+void workqueue_post(struct workqueue *queue, pami_work_t *storage, pami_work_function function,
+                    void *cookie);
+
+/* True when a run would call nothing. */
+static inline bool workqueue_idle(const struct workqueue *queue)
+{
+    return queue->again_first == NULL && queue->head == &queue->stub &&
+           atomic_load_explicit(&queue->stub.next, memory_order_relaxed) == NULL;
+}
+
+/*
+ * Call what returned EAGAIN before, once each, then up to a fixed number of new items. Returns how
+ * many calls ended with something other than EAGAIN.
+ */
+int workqueue_run(struct workqueue *queue, pami_context_t context);
+
+#endif
