@@ -1,0 +1,195 @@
+/*
+ * Ways to leave without saying good-bye. The job ends with status 0 and without delay; what a task
+ * had accepted to send still arrives after exit; what it has received is acknowledged.
+ *
+ *   exit        every task exits, nothing destroyed, nothing pending
+ *   _exit       every task leaves with operations pending
+ *   threads     exit while other threads are inside advance
+ *   received    a task leaves as soon as it has received: its peer still gets remote_fn
+ *   received_   the same with _exit
+ *   destroyed   the same with Client_destroy and exit
+ *   sent        a task sends and exits at once: the messages arrive
+ *   one         one task leaves early, the others go on
+ *
+ * Run: tasks=1,2,5 args="exit"
+ * Run: tasks=1,2,5 args="_exit"
+ * Run: tasks=1,3 args="threads"
+ * Run: tasks=2,3,4 args="received"
+ * Run: tasks=2,4 args="received_"
+ * Run: tasks=2,4 args="destroyed"
+ * Run: tasks=4 nodes=2 args="received"
+ * Run: tasks=2 args="received" env="PAMI_SHM_SINGLE_COPY=off"
+ * Run: tasks=2 args="received_" env="PAMI_RNDV_BYTES=0"
+ * Run: tasks=2,4 args="sent"
+ * Run: tasks=2 args="sent" env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2"
+ * Run: tasks=2,5 args="one"
+ * Run: tasks=4 nodes=2 args="one"
+ */
+#include "api_test.h"
+
+#include <pthread.h>
+
+enum {
+    ID = 1,
+    BYTES = 300000,
+    MESSAGES = 50
+};
+
+static struct job job;
+static unsigned char data[BYTES], sink[BYTES];
+static size_t received, acknowledged;
+static bool peers_vanish;
+
+static void on_landed(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)cookie;
+    CHECK_CALLBACK();
+    CHECK(result == PAMI_SUCCESS || peers_vanish);
+    received++;
+}
+
+static void on_message(pami_context_t context, void *cookie, const void *header,
+                       size_t header_bytes, const void *pipe, size_t bytes, pami_endpoint_t origin,
+                       pami_recv_t *recv)
+{
+    (void)context, (void)cookie, (void)header, (void)header_bytes;
+    (void)pipe, (void)bytes, (void)origin;
+    if (recv == NULL) {
+        received++;
+        return;
+    }
+    recv->addr = sink;
+    recv->local_fn = on_landed;
+}
+
+static void on_remote(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)cookie;
+    CHECK_CALLBACK();
+    CHECK(result == PAMI_SUCCESS);
+    acknowledged++;
+}
+
+static void send_some(size_t task, size_t bytes)
+{
+    pami_send_event_t events = {.remote_fn = on_remote};
+
+    test_send(job.context[0], job_endpoint(&job, task, 0), ID, "h", 1, data, bytes, events);
+}
+
+static pami_result_t never_done(pami_context_t context, void *cookie)
+{
+    (void)context, (void)cookie;
+    return PAMI_EAGAIN;
+}
+
+/* Everything at once: work, messages to oneself and to the neighbour, none of it finished. */
+static void make_pending(void)
+{
+    static pami_work_t work;
+    size_t i;
+
+    CHECK_OK(PAMI_Context_post(job.context[1], &work, never_done, NULL));
+    for (i = 0; i < MESSAGES; i++) {
+        send_some(job.task, i * 6000);
+        send_some((job.task + 1) % job.tasks, i * 6000);
+    }
+    CHECK_OK(PAMI_Context_lock(job.context[0]));
+}
+
+static void *advance_for_ever(void *context)
+{
+    for (;;)
+        PAMI_Context_advance(context, 100);
+    return NULL;
+}
+
+static void leave_with_threads(void)
+{
+    pthread_t thread;
+    size_t i;
+
+    for (i = 0; i < 2; i++)
+        CHECK(pthread_create(&thread, NULL, advance_for_ever, job.context[i]) == 0);
+    test_sleep(0.05);
+    exit(0);
+}
+
+/* Odd tasks receive one message and are gone; even ones wait for the acknowledgement. */
+static void leave_when_received(const char *how)
+{
+    static const size_t sizes[] = {0, 400, 5000, 30000, BYTES};
+    size_t i;
+
+    if (job.task % 2 == 0) {
+        if (job.task + 1 < job.tasks) {
+            for (i = 0; i < 5; i++)
+                send_some(job.task + 1, sizes[i]);
+            WAIT(&job, acknowledged == 5);
+        }
+        _exit(0);
+    }
+    WAIT(&job, received == 5);
+    if (strcmp(how, "received_") == 0)
+        _exit(0);
+    if (strcmp(how, "destroyed") == 0)
+        CHECK_OK(PAMI_Client_destroy(&job.client));
+    exit(0);
+}
+
+static void leave_when_sent(void)
+{
+    size_t i;
+
+    if (job.task != 0) {
+        for (i = 0; i < MESSAGES; i++)
+            test_send_immediate(job.context[0], job_endpoint(&job, 0, 0), ID, "h", 1, data, 7000);
+        CHECK_OK(PAMI_Client_destroy(&job.client));
+        exit(0);
+    }
+    test_sleep(0.1);
+    WAIT(&job, received == (job.tasks - 1) * MESSAGES);
+    exit(0);
+}
+
+/* The last task goes; the rest of the job has more to do. */
+static void one_leaves(void)
+{
+    size_t others = job.tasks - 1, before, i;
+
+    if (job.task == others)
+        exit(0);
+    test_sleep(0.2);
+    for (i = 0; i < MESSAGES; i++) {
+        before = acknowledged;
+        send_some((job.task + 1) % others, i * 6000);
+        WAIT(&job, acknowledged == before + 1);
+    }
+    WAIT(&job, received == MESSAGES);
+    job_linger(&job, 0.1);
+    CHECK_OK(PAMI_Client_destroy(&job.client));
+    exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "exit";
+
+    job_start(&job, "leave", 2);
+    peers_vanish = strcmp(how, "_exit") == 0; /* perhaps in the middle of a transfer */
+    test_dispatch(job.context[0], ID, on_message, NULL, test_ordered());
+    job_barrier(&job);
+    if (peers_vanish) {
+        make_pending();
+        _exit(0);
+    }
+    if (strcmp(how, "threads") == 0)
+        leave_with_threads();
+    if (strcmp(how, "sent") == 0)
+        leave_when_sent();
+    if (strcmp(how, "one") == 0)
+        one_leaves();
+    if (strcmp(how, "exit") != 0)
+        leave_when_received(how);
+    return 0;
+}

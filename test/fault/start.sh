@@ -1,0 +1,24 @@
+#!/bin/bash
+# A task dies while the others start up: creating a client fails in time and says why, or works.
+#
+# Run: timeout=120
+
+. "$(dirname "$0")/functions"
+
+export PAMI_BOOTSTRAP_TIMEOUT=1
+
+for way in $(ways $START 0); do
+    times=2
+    [ "$way" != in-client ] || times=25
+    for ((seed = 1; seed <= times; seed++)); do
+        first=
+        [ $((seed % 2)) = 0 ] || first=--victim-first
+        job "$(status_of "$way")" 2 -n 3 --keep-going -- --way "$way" --seed $seed $first
+        ! grep 'task [0-9]*: *$' "$scratch/err" || complain 'an error without a text'
+    done
+    # Without --keep-going a death ends the job, and a task that just leaves does not.
+    status=$(status_of "$way")
+    [ "$status" = 0 ] && job 0 2 -n 3 -- --way "$way" || job "$status" 0 -n 3 -- --way "$way"
+done
+
+finish
