@@ -1,0 +1,233 @@
+/*
+ * pami_info: what this library is, what it can do here and why, and how it is set up.
+ *
+ * Sections: build, options (value, source, range), devices (usable or why not), topology. Started
+ * under a launcher it answers for the task it is; several tasks each print their own.
+ */
+#include <errno.h>
+#include <hwloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bootstrap/bootstrap.h"
+#include "context/context.h"
+#include "device/device.h"
+#include "util/clock.h"
+#include "util/cpu.h"
+#include "util/option.h"
+
+#ifndef PAMI_VERSION_TEXT
+#define PAMI_VERSION_TEXT "unknown"
+#endif
+
+struct section {
+    const char *name;
+    const char *description;
+    int (*print)(void);
+    bool wanted;
+};
+
+static int print_build(void)
+{
+    printf("libpami %s\n", PAMI_VERSION_TEXT);
+    printf("  %-24s %s, C %ld\n", "compiler", __VERSION__, (long)__STDC_VERSION__);
+    printf("  %-24s %zu bytes, %u bits of task in an endpoint\n", "pointer", sizeof(void *),
+           ENDPOINT_TASK_BITS);
+    printf("  %-24s %zu bytes\n", "packet header", sizeof(struct packet_header));
+    printf("  %-24s 0..%u\n", "dispatch ids", DISPATCH_ID_MAX);
+#ifdef PAMI_MISUSE_CHECKS
+    printf("  %-24s on\n", "misuse checks");
+#else
+    printf("  %-24s off (make DEBUG=1 turns them on)\n", "misuse checks");
+#endif
+    return 0;
+}
+
+static int print_options(void)
+{
+    printf("options (environment variable, value, source)\n");
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        const struct option_info *info = option_info((enum option_id)id);
+        char value[128];
+        char range[256];
+
+        option_format((enum option_id)id, value, sizeof(value));
+        option_format_range((enum option_id)id, range, sizeof(range));
+        printf("  %-24s %-12s %-12s %s\n", info->name, value,
+               option_source_name(option_source((enum option_id)id)), info->description);
+        printf("  %-24s %s\n", "", range);
+    }
+    return 0;
+}
+
+/* A real copy from a real neighbour, as the shm device does it. NULL when it works. */
+static const char *single_copy_fault(void)
+{
+    uint64_t theirs = 0x70616d69;
+    uint64_t mine = 0;
+    struct iovec local = {.iov_base = &mine, .iov_len = sizeof(mine)};
+    struct iovec remote = {.iov_base = &theirs, .iov_len = sizeof(theirs)};
+    const char *fault = NULL;
+    int hold[2];
+    pid_t child;
+
+    if (pipe(hold) != 0)
+        return strerror(errno);
+    child = fork();
+    if (child == 0) {
+        char byte;
+
+        close(hold[1]);
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+        _exit(read(hold[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    close(hold[0]);
+    if (child < 0)
+        fault = strerror(errno);
+    else if (process_vm_readv(child, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(mine))
+        fault = strerror(errno);
+    else if (mine != theirs)
+        fault = "another process's memory reads wrong";
+    close(hold[1]);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    return fault;
+}
+
+static void print_device(struct bootstrap *bootstrap, const struct device_ops *ops)
+{
+    const struct device_params params = {
+        .bootstrap = bootstrap,
+        .client = "pami_info",
+        .contexts = (uint32_t)option_int(OPT_NUM_CONTEXTS),
+    };
+    char why[256] = "no reason given";
+    struct device *device;
+    uint32_t reached = 0;
+
+    printf("  %s: %s\n", ops->name, ops->description);
+    if (ops->open(&params, &device, why, sizeof(why)) != 0) {
+        printf("    not usable here: %s\n", why);
+        return;
+    }
+    for (uint32_t task = 0; task < bootstrap->tasks; task++)
+        reached += ops->reach(device, task) != 0;
+    printf("    usable: reaches %u of %u task%s\n", reached, bootstrap->tasks,
+           bootstrap->tasks == 1 ? "" : "s");
+    ops->close(device);
+}
+
+static int print_devices(void)
+{
+    struct bootstrap *bootstrap;
+    const char *fault = single_copy_fault();
+    char text[256];
+
+    printf("devices (cheapest first)\n");
+    if (bootstrap_open(&bootstrap) != 0) {
+        PAMI_Error_text(text, sizeof(text));
+        fprintf(stderr, "pami_info: no devices without a bootstrap: %s\n", text);
+        return -1;
+    }
+    printf("  bootstrap: %s: task %u of %u, node %u of %u, %u local\n", bootstrap->ops->name,
+           bootstrap->task, bootstrap->tasks, bootstrap->node, bootstrap->nodes,
+           bootstrap->local_count);
+    for (size_t i = 0; device_table[i] != NULL; i++)
+        print_device(bootstrap, device_table[i]);
+    printf("  single copy (process_vm_readv): %s%s\n",
+           fault == NULL ? "works between processes of this user" : "does not work: ",
+           fault == NULL ? "" : fault);
+    bootstrap_close(bootstrap);
+    return 0;
+}
+
+static void print_level(hwloc_topology_t topology, hwloc_obj_type_t type, const char *name)
+{
+    int count = hwloc_get_nbobjs_by_type(topology, type);
+
+    if (count > 0)
+        printf("  %-24s %d\n", name, count);
+}
+
+static int print_topology(void)
+{
+    hwloc_topology_t topology;
+
+    printf("topology\n");
+    /* Plugins that open displays and compute devices have no place in a start-up. */
+    setenv("HWLOC_COMPONENTS", "-gl,-opencl", 0);
+    if (hwloc_topology_init(&topology) != 0 || hwloc_topology_load(topology) != 0) {
+        fprintf(stderr, "pami_info: hwloc cannot read the topology\n");
+        return -1;
+    }
+    print_level(topology, HWLOC_OBJ_PACKAGE, "packages");
+    print_level(topology, HWLOC_OBJ_NUMANODE, "NUMA nodes");
+    print_level(topology, HWLOC_OBJ_L3CACHE, "L3 caches");
+    print_level(topology, HWLOC_OBJ_L2CACHE, "L2 caches");
+    print_level(topology, HWLOC_OBJ_CORE, "cores");
+    print_level(topology, HWLOC_OBJ_PU, "hardware threads");
+    hwloc_topology_destroy(topology);
+    printf("  %-24s %u (affinity and quota)\n", "usable here", cpu_available());
+    printf("  %-24s %.1f ticks per us\n", "clock", clock_ticks_per_us());
+    return 0;
+}
+
+static struct section sections[] = {
+    {"build", "version and compile-time limits", print_build, false},
+    {"options", "every option: value, where it came from, permitted values", print_options, false},
+    {"devices", "what moves packets, usable or why not", print_devices, false},
+    {"topology", "the hardware as hwloc sees it", print_topology, false},
+};
+
+#define SECTIONS (sizeof(sections) / sizeof(sections[0]))
+
+static void usage(FILE *to)
+{
+    fprintf(to,
+            "Usage: pami_info [SECTION]...\n"
+            "Tells what libpami is, can do and is set to here. Without a section, everything.\n");
+    for (size_t i = 0; i < SECTIONS; i++)
+        fprintf(to, "  --%-10s %s\n", sections[i].name, sections[i].description);
+    fprintf(to, "  --%-10s %s\n  --%-10s %s\n", "help", "this text", "version", "the version");
+}
+
+static struct section *section_of(const char *argument)
+{
+    for (size_t i = 0; i < SECTIONS; i++)
+        if (strncmp(argument, "--", 2) == 0 && strcmp(argument + 2, sections[i].name) == 0)
+            return &sections[i];
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    int status = EXIT_SUCCESS;
+
+    for (int i = 1; i < argc; i++) {
+        struct section *section = section_of(argv[i]);
+
+        if (strcmp(argv[i], "--help") == 0) {
+            usage(stdout);
+            return EXIT_SUCCESS;
+        }
+        if (strcmp(argv[i], "--version") == 0) {
+            printf("pami_info (libpami) %s\n", PAMI_VERSION_TEXT);
+            return EXIT_SUCCESS;
+        }
+        if (section == NULL) {
+            fprintf(stderr, "pami_info: unknown argument '%s'; pami_info --help lists them\n",
+                    argv[i]);
+            return 2;
+        }
+        section->wanted = true;
+    }
+    for (size_t i = 0; i < SECTIONS; i++)
+        if ((argc == 1 || sections[i].wanted) && sections[i].print() != 0)
+            status = EXIT_FAILURE;
+    return status;
+}
