@@ -1,0 +1,250 @@
+# What bench/run measures: suites of programs that run interleaved, the rows of the table that are
+# read off them, and the contenders. Only data; how it is run is in Measure.pm, how it is judged and
+# printed in Report.pm.
+#
+# A suite:
+#   name, group   group is what the command line names; suites of one group share a table
+#   tasks, pin    processes of the job; pin: one on each of the two cores, else the system places them
+#   ours          program under the build directory's bench/, and its arguments
+#   mpi           the same for the MPI peers;   ucx: test that peer/ucx is asked for
+#   limit         program and arguments that measure the machine's limit for these rows
+#   peers         which peers take part
+#   timeless      noise does not matter, as no time is measured
+#   timed         name of the measure, when what counts is how long the whole command takes (ms)
+#   rows          below
+# A row:
+#   id, what      short name and sentence
+#   of            measure "name,param" as the programs print it; two of them: their ratio
+#   unit, better  "less" or "more"
+#   limit         "probe" (the two-line ping-pong around the same run) or measures of the suite's
+#                 limit program, of which the best counts
+#   by_probe      divide by the probe before runs are compared: for latencies
+#   unfair        peers whose run differs from ours in a way that favours them: shown, not the best
+#   target        [[against, relation, number], ...], against: limit, peer, probe, value;
+#   says          the target in words
+package Suites;
+
+use strict;
+use warnings;
+
+my @mpi        = qw(openmpi openmpi-ucx mpich);
+my @ucx        = qw(ucx-tag ucx-am uct);
+my @all        = (@mpi, @ucx);
+my @free       = qw(openmpi);
+my @not_fresh  = qw(ucx-tag ucx-am uct);
+
+our %about_contender = (
+    ours          => 'libpami',
+    openmpi       => 'Open MPI, ob1 over vader (yielding when oversubscribed)',
+    'openmpi-ucx' => 'Open MPI over UCX shared memory',
+    mpich         => 'MPICH',
+    'ucx-tag'     => 'ucx_perftest, tagged messages; buffers not rewritten',
+    'ucx-am'      => 'ucx_perftest, active messages; buffers not rewritten, data not copied out',
+    uct           => 'ucx_perftest, transport layer (posix); one packet, data not copied out',
+);
+
+sub size
+{
+    my ($bytes) = @_;
+    return $bytes >= 1 << 20 ? ($bytes >> 20) . ' MiB'
+        : $bytes >= 1024     ? ($bytes >> 10) . ' KiB'
+        :                      "$bytes B";
+}
+
+sub latency_row
+{
+    my ($bytes, $kind, @more) = @_;
+    my $name = $kind eq 'header' ? 'am_latency_header' : 'am_latency';
+    my %row = (
+        id       => ($kind ? "$kind " : '') . size($bytes),
+        of       => ["$name,$bytes"],
+        unit     => 'us',
+        better   => 'less',
+        by_probe => 1,
+        limit    => ["latency_copy,$bytes", "latency_cma,$bytes"],
+        target   => [['peer', '<=', 1]],
+        says     => 'ahead',
+        @more,
+    );
+    return \%row;
+}
+
+sub bandwidth_row
+{
+    my ($bytes, $kind, @more) = @_;
+    my $way = $kind eq 'both ways' ? 'bidirectional' : 'bandwidth';
+    my %row = (
+        id     => ($kind ? "$kind " : '') . size($bytes),
+        of     => ["am_$way,$bytes"],
+        unit   => 'GB/s',
+        better => 'more',
+        limit  => ["${way}_copy,$bytes", "${way}_cma,$bytes"],
+        unfair => $kind eq 'same data' ? [] : \@not_fresh,
+        target => [['peer', '>=', 1], $bytes >= 1 << 20 ? ['limit', '>=', 0.9] : ()],
+        says   => $bytes >= 1 << 20 ? 'ahead, >=0.9 limit' : 'ahead',
+        @more,
+    );
+    return \%row;
+}
+
+my @latency = ({
+    name => 'latency', group => 'latency', tasks => 2, pin => 1, peers => \@all,
+    what => 'active message, half round trip, us; buffers rewritten',
+    ours => ['am_latency'], mpi => ['mpi_latency'], ucx => 'latency',
+    limit => ['limit_copy', 'latency'],
+    rows => [
+        latency_row(8, '', limit => 'probe', target => [['probe', '<=', 0.9]],
+            says => '<=0.9 limit'),
+        latency_row(512, '', unfair => ['ucx-am', 'uct']),
+        latency_row(4096, '', unfair => \@not_fresh),
+        latency_row(65536, '', unfair => \@not_fresh),
+        latency_row(1 << 20, '', unfair => \@not_fresh),
+        latency_row(4 << 20, '', unfair => \@not_fresh),
+    ],
+}, {
+    name => 'header', group => 'latency', tasks => 2, pin => 1, peers => [],
+    what => 'with 16 bytes of user header',
+    ours => ['am_latency', '--header', '16', '--max', '512', '--step', '3'],
+    rows => [
+        latency_row(8, 'header', limit => 'probe', target => [], says => ''),
+        latency_row(512, 'header', limit => 'probe', target => [], says => ''),
+    ],
+}, {
+    name => 'latency-keep', group => 'latency', tasks => 2, pin => 1, peers => \@all,
+    what => 'the same data sent again and again (the way of ucx_perftest)',
+    ours => ['am_latency', '--keep', '--min', '4k', '--step', '2'],
+    mpi => ['mpi_latency', '--keep', '--min', '4k', '--step', '2'], ucx => 'latency',
+    limit => ['limit_copy', 'latency', '--keep', '--min', '4k', '--step', '2'],
+    rows => [
+        latency_row(4096, 'same data', unfair => ['ucx-am', 'uct'],
+            says => 'ahead (there 0.33 us)'),
+        latency_row(65536, 'same data', unfair => ['ucx-am'], says => 'ahead (there 3.2 us)'),
+        latency_row(1 << 20, 'same data', unfair => ['ucx-am'], says => 'ahead (there 50 us)'),
+    ],
+});
+
+my @bandwidth = ({
+    name => 'bandwidth', group => 'bandwidth', tasks => 2, pin => 1, peers => \@all,
+    what => 'one way, GB/s; the sender rewrites its buffers',
+    ours => ['am_bandwidth'], mpi => ['mpi_bandwidth'], ucx => 'bandwidth',
+    limit => ['limit_copy', 'bandwidth', '--one'],
+    rows => [map { bandwidth_row($_, '') } 4096, 65536, 1 << 20, 4 << 20],
+}, {
+    name => 'bidirectional', group => 'bandwidth', tasks => 2, pin => 1, peers => \@mpi,
+    what => 'both ways at once, sum, GB/s; the senders rewrite their buffers',
+    ours => ['am_bandwidth', '--both'], mpi => ['mpi_bandwidth', '--both'],
+    limit => ['limit_copy', 'bandwidth', '--both'],
+    rows => [map { bandwidth_row($_, 'both ways') } 65536, 1 << 20, 4 << 20],
+}, {
+    name => 'bandwidth-keep', group => 'bandwidth', tasks => 2, pin => 1, peers => \@all,
+    what => 'one way, the same data sent again and again (the way of ucx_perftest)',
+    ours => ['am_bandwidth', '--keep', '--min', '64k'],
+    mpi => ['mpi_bandwidth', '--keep', '--min', '64k'], ucx => 'bandwidth',
+    limit => ['limit_copy', 'bandwidth', '--one', '--keep', '--min', '64k'],
+    rows => [map { bandwidth_row($_, 'same data', unfair => ['ucx-am', 'uct']) }
+        65536, 1 << 20, 4 << 20],
+});
+
+my @rate = ({
+    name => 'rate', group => 'rate', tasks => 2, pin => 1, peers => \@all,
+    what => '8-byte messages to one receiver, million per second',
+    ours => ['am_rate'], mpi => ['mpi_rate'], ucx => 'rate', limit => ['limit', 'ring'],
+    rows => [{
+        id => '1 sender', of => ['am_rate,1'], unit => 'M/s', better => 'more',
+        limit => ['ring,8'], unfair => [],
+        target => [['limit', '>=', 30 / 108]], says => '>=0.28 limit (30 of 108)',
+    }],
+}, map {
+    my $senders = $_;
+    {
+        name => "rate-$senders", group => 'rate', tasks => $senders + 1, pin => 0, peers => \@free,
+        what => "$senders senders, processes outnumber cores",
+        ours => ['am_rate'], mpi => ['mpi_rate'],
+        rows => [{
+            id => "$senders senders", of => ["am_rate,$senders"], unit => 'M/s', better => 'more',
+            target => [['peer', '>=', 1]], says => 'ahead',
+        }],
+    }
+} (2, 4));
+
+my @post = ({
+    name => 'post', group => 'post', tasks => 1, pin => 1, peers => [],
+    what => 'PAMI_Context_post from P threads to the advancing thread',
+    ours => ['post_rate'], limit => ['limit', 'atomic'],
+    rows => [
+        { id => 'latency', of => ['post_latency,1'], unit => 'us', better => 'less', by_probe => 1,
+            limit => 'probe', target => [], says => '' },
+        map({ { id => "$_ producer" . ($_ > 1 ? 's' : ''), of => ["post_rate,$_"], unit => 'M/s',
+                better => 'more', target => [], says => '' } } 1, 2, 4),
+    ],
+});
+
+my @threads = ({
+    name => 'threads-self', group => 'threads', tasks => 1, pin => 1,
+    peers => ['openmpi', 'mpich'],
+    what => 'one process, each thread through its own context to itself, 8-byte messages',
+    ours => ['multi_context'], mpi => ['mpi_threads'],
+    rows => [
+        { id => '2 threads', of => ['context_self,2'], unit => 'M/s', better => 'more',
+            target => [['peer', '>=', 1]], says => 'ahead' },
+        { id => '2 over 1', of => ['context_self,2', 'context_self,1'], unit => 'x',
+            better => 'more', target => [['value', '>=', 1.8]], says => '>=1.8' },
+    ],
+}, {
+    name => 'threads-pair', group => 'threads', tasks => 2, pin => 1,
+    peers => ['openmpi', 'mpich'],
+    what => 'two processes of two threads on two cores',
+    ours => ['multi_context'], mpi => ['mpi_threads'],
+    rows => [
+        { id => 'pair 2 threads', of => ['context_pair,2'], unit => 'M/s', better => 'more',
+            target => [['peer', '>=', 1]], says => 'ahead' },
+        { id => 'pair 2 over 1', of => ['context_pair,2', 'context_pair,1'], unit => 'x',
+            better => 'more', target => [['value', '>=', 0.8]], says => 'no collapse: >=0.8' },
+    ],
+});
+
+my @token = map {
+    my $tasks = $_;
+    {
+        name => "token-$tasks", group => 'token', tasks => $tasks, pin => 0, peers => \@free,
+        what => 'a token passed round more tasks than cores, us per hop',
+        ours => ['token'], mpi => ['mpi_token'], limit => ['limit', 'token', '--tasks', $tasks],
+        rows => [{
+            id => "$tasks tasks", of => ["token,$tasks"], unit => 'us', better => 'less',
+            limit => ["token_ring,$tasks"], target => [['peer', '<=', 1]], says => 'ahead',
+        }],
+    }
+} (4, 8, 16);
+
+my @job = ({
+    name => 'startup', group => 'startup', tasks => 16, pin => 0, peers => ['openmpi', 'mpich'],
+    what => 'start 16 tasks, meet, end; ms',
+    ours => ['startup'], mpi => ['mpi_startup'], timed => 'startup,16', limit => ['limit', 'spawn'],
+    rows => [{
+        id => '16 tasks', of => ['startup,16'], unit => 'ms', better => 'less',
+        limit => ['spawn,16'], target => [['peer', '<=', 1]], says => 'ahead',
+    }],
+}, {
+    name => 'idle', group => 'idle', tasks => 2, pin => 1, peers => [],
+    what => 'waiting in PAMIX_Context_wait',
+    ours => ['idle_cpu'], limit => ['limit', 'futex'],
+    rows => [
+        { id => 'processor use', of => ['idle_cpu,2'], unit => '%', better => 'less',
+            target => [['value', '<=', 1]], says => '<=1 %' },
+        { id => 'wake round trip', of => ['idle_wake,2'], unit => 'us', better => 'less',
+            limit => ['futex_other_core,2'], target => [], says => '' },
+    ],
+}, {
+    name => 'memory', group => 'memory', tasks => 64, pin => 0, timeless => 1, peers => \@free,
+    what => 'memory per task of 64 on one node, KiB; PSS shares out shared pages',
+    ours => ['memory'], mpi => ['mpi_memory'],
+    rows => [map({ {
+        id => $_->[1], of => ["$_->[0],64"], unit => 'KiB', better => 'less',
+        target => [['peer', '<=', 1]], says => 'ahead',
+    } } ['pss_idle', 'PSS idle'], ['rss_idle', 'RSS idle'],
+        ['pss_all_to_all', 'PSS after all-to-all'], ['rss_all_to_all', 'RSS after all-to-all'])],
+});
+
+our @suites = (@latency, @bandwidth, @rate, @post, @threads, @token, @job);
+
+1;
