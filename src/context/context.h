@@ -136,9 +136,9 @@ static inline struct context *context_from_handle(pami_context_t handle)
 }
 
 /*
- * The owner's mark that it is inside. Only the end of the process looks at it from elsewhere: it
- * sets `closing`, makes every thread pass a barrier, and waits for the mark to go (E1 pairs with the
- * acquiring load in client_leave); a plain store is all that an advance pays.
+ * The owner's mark that it is inside. Only the end of the process looks at it from elsewhere:
+ * it sets `closing`, makes every thread pass a barrier, and waits for the mark to go (E1 pairs with
+ * the acquiring load in client_leave); a plain store is all that an advance pays.
  */
 static inline bool context_inside(const struct context *context)
 {

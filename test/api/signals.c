@@ -1,6 +1,6 @@
 /*
- * A signal every millisecond, as profilers send them, interrupts whatever the library does: creating
- * and destroying clients, sending, copying, waiting. No call may fail or lose anything.
+ * A signal every millisecond, as profilers send them, interrupts whatever the library does:
+ * creating and destroying clients, sending, copying, waiting. No call may fail or lose anything.
  *
  * Run: tasks=1,2,4
  * Run: tasks=4 nodes=2

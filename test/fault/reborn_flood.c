@@ -17,8 +17,11 @@ enum {
 };
 
 struct operation {
+    struct operation *next, **link; /* of landings: those that a destroyed context leaves */
     uint32_t words[BYTES / 4];
 };
+
+static struct operation *landings;
 
 static size_t outstanding, good, arrived;
 static bool ended;
@@ -49,6 +52,9 @@ static void on_landed(pami_context_t context, void *cookie, pami_result_t result
         if (operation->words[i] != operation->words[0])
             FAIL("word %zu is of message %u, the first one of message %u", i, operation->words[i],
                  operation->words[0]);
+    *operation->link = operation->next;
+    if (operation->next != NULL)
+        operation->next->link = operation->link;
     free(operation);
 }
 
@@ -59,7 +65,13 @@ static void on_flood(pami_context_t context, void *cookie, const void *header, s
 
     (void)context, (void)cookie, (void)header, (void)header_bytes, (void)data, (void)origin;
     CHECK(recv != NULL && bytes == BYTES);
-    recv->addr = recv->cookie = operation;
+    operation->next = landings;
+    operation->link = &landings;
+    if (landings != NULL)
+        landings->link = &operation->next;
+    landings = operation;
+    recv->addr = operation->words;
+    recv->cookie = operation;
     recv->local_fn = on_landed;
     arrived++;
 }
@@ -73,7 +85,7 @@ static void flood(struct job *job)
             struct operation *operation = test_alloc(sizeof *operation);
             pami_send_t message = {
                 .send = test_message(job_endpoint(job, 0, 0), ID_FLOOD, &number, sizeof number,
-                                     operation, BYTES),
+                                     operation->words, BYTES),
                 .events = {.cookie = operation, .remote_fn = on_done},
             };
 
@@ -107,6 +119,12 @@ static void be_reborn(struct job *job)
         /* From less to more than the time between two looks of the other task. */
         job_linger(job, 0.002);
         job_destroy_contexts(job);
+        while (landings != NULL) {
+            struct operation *operation = landings;
+
+            landings = operation->next;
+            free(operation);
+        }
         test_sleep(1e-6 * (double)(test_random(&seed) % 25000));
         live(job);
         test_sleep(1e-6 * (double)(test_random(&seed) % 40000));

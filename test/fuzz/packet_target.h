@@ -53,12 +53,19 @@ struct target {
 static struct target target;
 static _Thread_local uint64_t random_state;
 
-#if defined(__SANITIZE_ADDRESS__)
-const char *__asan_default_options(void) __attribute__((visibility("default")));
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 /* Packets ask for any amount of memory: malloc says no, as it does without a sanitizer. */
+const char *__asan_default_options(void) __attribute__((visibility("default")));
+const char *__tsan_default_options(void) __attribute__((visibility("default")));
+
 const char *__asan_default_options(void)
 {
     return "allocator_may_return_null=1:max_allocation_size_mb=4096";
+}
+
+const char *__tsan_default_options(void)
+{
+    return "allocator_may_return_null=1";
 }
 #endif
 

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -209,7 +210,7 @@ void exit_locked(void)
 static void *hold_lock(void *argument)
 {
     CHECK_OK(PAMI_Context_lock(dying.context[0]));
-    *(volatile bool *)argument = true;
+    atomic_store((atomic_bool *)argument, true);
     for (;;)
         pause();
     return NULL;
@@ -218,10 +219,10 @@ static void *hold_lock(void *argument)
 /* The lock is held by a thread that does not return it. */
 void exit_waiting_for_lock(void)
 {
-    static volatile bool held;
+    static atomic_bool held;
 
-    begin_thread(hold_lock, (void *)&held);
-    while (!held)
+    begin_thread(hold_lock, &held);
+    while (!atomic_load(&held))
         nap(0.0005);
     begin_thread(wait_for_lock, dying.context[0]);
     nap(1e-6 * (double)random_below(5000));
