@@ -91,7 +91,25 @@ struct path {
     bool local;          /* the destination shares this node's memory */
     bool single_copy;    /* get and put reach any memory of the destination's task */
     bool closed;         /* the destination has left for good; am answers -EPIPE */
+    /*
+     * The destination task's shared heap: its address there, and where it is mapped here. A mapping
+     * lives as long as the device, whatever becomes of the destination. heap_bytes 0: not known
+     * (yet), or none; see device_ops.map.
+     */
+    uint64_t heap_remote;
+    size_t heap_bytes;
+    char *heap_local;
 };
+
+/* Where `bytes` at the destination's address `remote` are mapped here; NULL: not that we know. */
+static inline void *path_address(const struct path *path, uint64_t remote, size_t bytes)
+{
+    uint64_t offset = remote - path->heap_remote;
+
+    if (offset >= path->heap_bytes || bytes > path->heap_bytes - offset)
+        return NULL;
+    return path->heap_local + offset;
+}
 
 /* How a path is opened. */
 #define PATH_PACKETS_ONLY 1u /* share no memory with the destination, for programs that forbid it */
@@ -140,6 +158,14 @@ struct device_ops {
                struct transfer *transfer);
     int (*put)(struct path *path, const void *local, uint64_t remote, size_t bytes, size_t *moved,
                struct transfer *transfer);
+
+    /*
+     * When path_address does not know: maps the destination's heap, fills in the path's fields and
+     * *local. -ENOENT: the address is not in a heap that can be mapped here, which may change as
+     * long as path->heap_bytes is 0; or other errors of mapping. Never for PATH_PACKETS_ONLY. Takes
+     * no system call unless it maps. NULL: the device shares no memory.
+     */
+    int (*map)(struct path *path, uint64_t remote, size_t bytes, void **local);
 
     /* Deliver what has arrived, a bounded number of packets. Returns how many events. */
     int (*advance)(struct port *port);
