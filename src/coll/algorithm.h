@@ -1,0 +1,62 @@
+/*
+ * Algorithms are rows: what type of transfer, name, one sentence, what it requires, and its
+ * arithmetic. Nothing in the library switches on an algorithm.
+ *
+ * Adding one: a file src/coll/alg_*.c with a struct schedule_ops (schedule.h), a row in
+ * src/coll/table.c, a row in the tests. See doc/collectives.md.
+ */
+#ifndef LIBPAMI_COLL_ALGORITHM_H
+#define LIBPAMI_COLL_ALGORITHM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pami/pami.h>
+
+#include "coll/schedule.h"
+
+/* What an algorithm needs to be right; without any of these it works for all arguments. */
+#define NEEDS_COMMUTATIVE 1u  /* reductions: a commutative operator */
+#define NEEDS_POWER_OF_TWO 2u /* members */
+#define NEEDS_EVEN 4u         /* members */
+#define NEEDS_DENSE 8u        /* blocks that follow one another */
+#define NEEDS_EQUAL 16u       /* blocks of equal bytes */
+#define NEEDS_DIVISIBLE 32u   /* at least one element for each member */
+
+struct algorithm {
+    pami_xfer_type_t type;   /* the v_int rows are made from the v rows by the engine */
+    const char *name;        /* as users write it: "Binomial", "RecursiveDoubling", "Ring" */
+    const char *description; /* one sentence */
+    const struct schedule_ops *schedule;
+    unsigned needs;
+    uint32_t radix;    /* 0: has none */
+    uint64_t segment;  /* preset of shape.segment: SEGMENT_* or bytes */
+    uint32_t window;   /* preset of shape.window */
+    uint32_t size_max; /* members it is sensible for, 0: any; a matter of speed, not of right */
+};
+
+/* Fragmentation of pipelines. */
+#define SEGMENT_WHOLE 0u
+#define SEGMENT_STATIC UINT64_C(0x8000) /* PAMI_COLL_SEGMENT, default 32768 */
+#define SEGMENT_DYNAMIC UINT64_MAX      /* halves of what is above 8192 */
+
+extern const struct algorithm algorithm_table[];
+extern const size_t algorithm_count;
+
+/* alg_*.c */
+extern const struct schedule_ops barrier_dissemination, barrier_tree;
+extern const struct schedule_ops broadcast_flat, broadcast_knomial, broadcast_chain,
+    broadcast_scatter_ring, broadcast_scatter_doubling, broadcast_pipelined_knomial;
+extern const struct schedule_ops reduce_flat, reduce_knomial, reduce_chain, reduce_rabenseifner;
+extern const struct schedule_ops allreduce_doubling, allreduce_king, allreduce_rabenseifner,
+    allreduce_ring, allreduce_reduce_broadcast;
+extern const struct schedule_ops scan_doubling, scan_linear;
+extern const struct schedule_ops reduce_scatter_halving, reduce_scatter_pairwise,
+    reduce_scatter_ring;
+extern const struct schedule_ops allgather_bruck, allgather_doubling, allgather_ring,
+    allgather_neighbor;
+extern const struct schedule_ops gather_flat, gather_binomial, scatter_flat, scatter_binomial;
+extern const struct schedule_ops alltoall_bruck, alltoall_pairwise, alltoall_spread;
+
+#endif
