@@ -1,9 +1,9 @@
 /*
  * Schedules: what an algorithm is made of.
  *
- * An algorithm says, as pure arithmetic over (rank, size, root, sizes), what its member does in phase
- * 0, 1, 2 ...: at most one message to send, one to receive, and local steps on data. The engine
- * (engine.c) runs phases over active messages; tests run them without a network. Phases are asked
+ * An algorithm says, as pure arithmetic over (rank, size, root, sizes), what its member does in
+ * phase 0, 1, 2 ...: at most one message to send, one to receive, and local steps on data. The
+ * engine (engine.c) runs phases over active messages; tests run them without a network. Phases are asked
  * for one by one and in order, so that a running collective needs no memory per phase.
  *
  * Matching is by order: the n-th message that a member sends to another one within a collective is
@@ -54,13 +54,13 @@ struct local {
 
 /*
  * `before` runs first, then the message is sent and the other one received, both at once, then
- * `after` runs, when the message has arrived and what was sent may be overwritten; then the phase is
- * complete.
+ * `after` runs, when the message has arrived and what was sent may be overwritten; then the phase
+ * is complete.
  *
  * A phase starts sending when the first `send_needs` phases are complete, and may receive into its
- * span when the first `recv_needs` are (the engine posts receives as early as that allows). Both are
- * preset to the phase's own number: everything before it. 0: nothing at all. `before` counts as part
- * of the sending. Several phases may be under way, up to shape.window.
+ * span when the first `recv_needs` are (the engine posts receives as early as that allows). Both
+ * are preset to the phase's own number: everything before it. 0: nothing at all. `before` counts
+ * as part of the sending. Several phases may be under way, up to shape.window.
  */
 struct phase {
     uint32_t to, from; /* ranks, or NOBODY */
@@ -103,7 +103,7 @@ struct shape {
 struct schedule_ops {
     /* Fills in temp_bytes and state; returns the number of phases of this member. */
     uint32_t (*prepare)(struct shape *shape);
-    /* Phase `index` < that number; *phase is preset: NOBODY, no spans, no local steps, needs all. */
+    /* Phase `index` < that number; *phase is preset: NOBODY, no spans, no steps, needs all. */
     void (*phase)(const struct shape *shape, uint32_t index, struct phase *phase);
 };
 

@@ -66,7 +66,7 @@ struct geometry_hooks {
     void (*group_closed)(struct group *group);
 };
 
-/* Per context: attach at context creation, detach before p2p is detached. Called by floor client. */
+/* Per context: attach when it is created, detach before p2p is. Called by floor client. */
 int geometry_attach(struct context *context);
 void geometry_detach(struct context *context);
 
