@@ -3,8 +3,8 @@
  *
  * An algorithm says, as pure arithmetic over (rank, size, root, sizes), what its member does in
  * phase 0, 1, 2 ...: at most one message to send, one to receive, and local steps on data. The
- * engine (engine.c) runs phases over active messages; tests run them without a network. Phases are asked
- * for one by one and in order, so that a running collective needs no memory per phase.
+ * engine (engine.c) runs phases over active messages; tests run them without a network. Phases are
+ * asked for one by one and in order, so that a running collective needs no memory per phase.
  *
  * Matching is by order: the n-th message that a member sends to another one within a collective is
  * the n-th that the other receives from it. An algorithm is right when for each pair the sender's
