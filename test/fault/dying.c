@@ -246,6 +246,8 @@ static void live(void)
         start_up();
         return;
     }
+    /* Where all leave, the others may be gone while this one still greets. */
+    dying.orderly = (dying.way->flags & EVERYBODY) != 0;
     CHECK_OK(PAMI_Client_create("dying", &dying.client, NULL, 0));
     CHECK(attribute(PAMI_CLIENT_TASK_ID) == dying.task);
     CHECK(attribute(PAMI_CLIENT_NUM_TASKS) == dying.tasks);

@@ -13,7 +13,6 @@ static void some_traffic(void)
 {
     size_t steps = random_below(400);
 
-    dying.orderly = true;
     while (steps-- > 0)
         step();
 }
@@ -57,7 +56,6 @@ void all_destroy_rendezvous(void)
     static unsigned char data[1 << 20];
     const struct mark mark = {.kind = KIND_PULL, .bytes = sizeof data};
 
-    dying.orderly = true;
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = pattern(mark.seed, i);
     for (size_t i = 0; i < CONTEXTS; i++) {
