@@ -14,26 +14,33 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+static const struct operation_ops send_ops;
+
+static struct send *send_of(struct operation *operation)
+{
+    return container_of(operation, struct send, op);
+}
+
 struct send *send_new(struct p2p *p2p, struct peer *peer)
 {
     struct send *send = pool_get(&p2p->sends);
 
     if (send == NULL)
         return NULL;
-    *send = (struct send){.kind = OPERATION_SEND, .peer = peer, .path = peer->path};
-    list_init(&send->link);
+    *send = (struct send){0};
+    operation_init(&send->op, &send_ops, peer);
     return send;
 }
 
 void send_free(struct p2p *p2p, struct send *send)
 {
-    handle_drop(&p2p->handles, send->handle);
+    handle_drop(&p2p->handles, send->op.handle);
     if (send->typed != NULL) {
         type_unref(send->typed->type);
         free(send->typed);
     }
     free(send->copy);
-    list_remove(&send->link);
+    list_remove(&send->op.link);
     pool_put(&p2p->sends, send);
 }
 
@@ -46,8 +53,10 @@ static void local_complete(struct p2p *p2p, struct send *send, pami_result_t res
 }
 
 /* The operation is over, for good or bad: what callbacks are left become due. */
-void send_finish(struct p2p *p2p, struct send *send, pami_result_t result)
+static void send_finish(struct p2p *p2p, struct operation *operation, pami_result_t result)
 {
+    struct send *send = send_of(operation);
+
     local_complete(p2p, send, result);
     context_complete(p2p->context, send->events.remote_fn, send->events.cookie, result);
     send_free(p2p, send);
@@ -112,12 +121,14 @@ static int submit(struct p2p *p2p, struct send *send, struct packet *packet)
 
     /* A data function of the user may end the process: nobody must send for us then. */
     context_enter(p2p->context);
-    error = send->path->am(send->path, packet);
+    error = send->op.path->am(send->op.path, packet);
     if (!inside)
         context_leave(p2p->context);
 
-    if (error == 0)
+    if (error == 0) {
         send->sent += (size_t)packet->head.header_bytes + packet->head.payload_bytes;
+        p2p->packets++;
+    }
     return error;
 }
 
@@ -126,7 +137,7 @@ static int message_packet(struct p2p *p2p, struct send *send, size_t limit)
 {
     struct packet packet = {.head = {.dispatch = send->dispatch,
                                      .origin = p2p->context->endpoint,
-                                     .aux = send->handle}};
+                                     .aux = send->op.handle}};
     struct message_meta meta;
     size_t total = send->header_bytes + send->data_bytes;
 
@@ -175,10 +186,10 @@ static size_t bytes_to_send(const struct send *send)
 /* Everything is under way that may be. */
 static void message_sent(struct p2p *p2p, struct send *send)
 {
-    list_remove(&send->link);
+    list_remove(&send->op.link);
     if (send->mode == MESSAGE_STREAM || send->data_phase) {
         local_complete(p2p, send, PAMI_SUCCESS);
-        if (send->handle == 0)
+        if (send->op.handle == 0)
             send_free(p2p, send);
     }
 }
@@ -189,7 +200,7 @@ static int message_progress(struct p2p *p2p, struct send *send)
     bool first = send->sent == 0;
 
     while (first || send->sent < end) {
-        int error = message_packet(p2p, send, send->path->packet_max);
+        int error = message_packet(p2p, send, send->op.path->packet_max);
 
         if (error == -ENOBUFS)
             error = has_units(send) ? -EAGAIN : message_packet(p2p, send, PACKET_SMALL);
@@ -216,53 +227,35 @@ static int answer_packet(struct p2p *p2p, struct path *path, const struct send *
 }
 
 /* 0: off the queue, perhaps freed; -EAGAIN: still there; else the peer has gone. */
-static int send_progress(struct p2p *p2p, struct send *send)
+static int send_progress(struct p2p *p2p, struct operation *operation)
 {
+    struct send *send = send_of(operation);
     int error;
 
     if (send->protocol == PROTOCOL_MESSAGE)
         return message_progress(p2p, send);
-    error = answer_packet(p2p, send->path, send);
+    error = answer_packet(p2p, send->op.path, send);
     if (error == 0)
         send_free(p2p, send);
     return error;
 }
 
-/* Returns how many operations left the queue. */
-int peer_progress(struct p2p *p2p, struct peer *peer)
+static void send_drop(struct p2p *p2p, struct operation *operation)
 {
-    struct list *item;
-    int count = 0;
-
-    while ((item = list_first(&peer->queue)) != NULL) {
-        struct send *send = list_entry(item, struct send, link);
-        size_t before = send->sent;
-        int error = send_progress(p2p, send);
-
-        if (error == -EAGAIN) {
-            count += send->sent != before;
-            break;
-        }
-        if (error != 0)
-            send_finish(p2p, send, error_set(PAMI_ERROR, "endpoint %u has gone", peer->endpoint));
-        count++;
-    }
-    if (list_empty(&peer->queue))
-        list_remove(&peer->blocked);
-    return count;
+    send_free(p2p, send_of(operation));
 }
 
-void send_enqueue(struct p2p *p2p, struct send *send)
+static bool send_is_needed(const struct operation *operation)
 {
-    struct peer *peer = send->peer;
-
-    list_push_back(&peer->queue, &send->link);
-    if (list_empty(&peer->blocked)) {
-        list_push_back(&p2p->blocked, &peer->blocked);
-        p2p_retry_later(p2p);
-    }
-    p2p->context->counters[COUNTER_SEND_QUEUED]++;
+    return container_of(operation, const struct send, op)->mode != MESSAGE_STREAM;
 }
+
+static const struct operation_ops send_ops = {
+    .progress = send_progress,
+    .finish = send_finish,
+    .free = send_drop,
+    .is_needed = send_is_needed,
+};
 
 /* Send a bare answer now or queue it. */
 static void answer(struct p2p *p2p, struct peer *peer, const struct send *what)
@@ -280,7 +273,7 @@ static void answer(struct p2p *p2p, struct peer *peer, const struct send *what)
     send->dispatch = what->dispatch;
     send->target = what->target;
     send->clear = what->clear;
-    send_enqueue(p2p, send);
+    operation_enqueue(p2p, &send->op);
 }
 
 void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result_t result)
@@ -315,35 +308,38 @@ void p2p_reset(struct p2p *p2p, struct peer *peer)
 }
 
 /* The operation that an answer belongs to, if the one who answers is the one who was asked. */
-static struct send *answered(struct p2p *p2p, const struct packet_header *head)
+static struct operation *answered(struct p2p *p2p, const struct packet_header *head)
 {
-    struct send *send = handle_find(&p2p->handles, head->aux);
+    struct operation *operation = handle_find(&p2p->handles, head->aux);
 
-    if (send != NULL && send->kind == OPERATION_SEND && send->peer->endpoint == head->origin)
-        return send;
+    if (operation != NULL && operation->kind == OPERATION_OUTGOING &&
+        operation->peer->endpoint == head->origin)
+        return operation;
     p2p->context->counters[COUNTER_FOREIGN]++;
     return NULL;
 }
 
 void p2p_handle_ack(struct context *context, const struct packet_header *head, void *body)
 {
-    struct send *send = answered(context->p2p, head);
+    struct operation *operation = answered(context->p2p, head);
 
     (void)body;
-    if (send != NULL)
-        send_finish(context->p2p, send, (pami_result_t)head->dispatch);
+    if (operation != NULL)
+        operation->ops->finish(context->p2p, operation, (pami_result_t)head->dispatch);
 }
 
 void p2p_handle_clear(struct context *context, const struct packet_header *head, void *body)
 {
     struct p2p *p2p = context->p2p;
-    struct send *send = answered(p2p, head);
+    struct operation *operation = answered(p2p, head);
     struct clear_meta clear;
+    struct send *send;
 
-    if (send == NULL)
+    if (operation == NULL)
         return;
-    if (head->meta_words != sizeof(clear) / 8 || send->mode == MESSAGE_STREAM || send->data_phase ||
-        !list_empty(&send->link)) {
+    send = send_of(operation);
+    if (operation->ops != &send_ops || head->meta_words != sizeof(clear) / 8 ||
+        send->mode == MESSAGE_STREAM || send->data_phase || !list_empty(&send->op.link)) {
         context->counters[COUNTER_FOREIGN]++;
         return;
     }
@@ -355,6 +351,6 @@ void p2p_handle_clear(struct context *context, const struct packet_header *head,
     send->target = (uint32_t)clear.receive;
     send->data_phase = true;
     send->sent = send->header_bytes + clear.offset;
-    send_enqueue(p2p, send);
-    peer_progress(p2p, send->peer);
+    operation_enqueue(p2p, &send->op);
+    peer_progress(p2p, send->op.peer);
 }

@@ -72,6 +72,7 @@ static struct peer *peer_new(struct p2p *p2p, uint32_t endpoint, unsigned how, i
     list_init(&peer->queue);
     list_init(&peer->blocked);
     list_init(&peer->receives);
+    list_init(&peer->fences);
     *error = open_path(p2p, endpoint, how, &peer->path);
     if (*error == 0)
         *error = u32map_put(&p2p->peers, endpoint, peer);
@@ -149,6 +150,12 @@ static void receives_gone(struct p2p *p2p, struct peer *peer)
     }
 }
 
+static void operation_gone(struct p2p *p2p, struct operation *operation)
+{
+    operation->ops->finish(
+        p2p, operation, error_set(PAMI_ERROR, "endpoint %u has gone", operation->peer->endpoint));
+}
+
 /* Everything that waits for this peer ends with an error. */
 void p2p_endpoint_gone(struct context *context, uint32_t endpoint)
 {
@@ -163,14 +170,13 @@ void p2p_endpoint_gone(struct context *context, uint32_t endpoint)
     log_debug("endpoint %u has gone", endpoint);
     peer->gone = true;
     while ((item = list_pop_front(&peer->queue)) != NULL)
-        send_finish(p2p, list_entry(item, struct send, link),
-                    error_set(PAMI_ERROR, "endpoint %u has gone", endpoint));
+        operation_gone(p2p, list_entry(item, struct operation, link));
     list_remove(&peer->blocked);
     while ((object = handle_next(&p2p->handles, &cursor)) != NULL) {
-        struct send *send = object;
+        struct operation *operation = object;
 
-        if (send->kind == OPERATION_SEND && send->peer == peer)
-            send_finish(p2p, send, error_set(PAMI_ERROR, "endpoint %u has gone", endpoint));
+        if (operation->kind == OPERATION_OUTGOING && operation->peer == peer)
+            operation_gone(p2p, operation);
     }
     receives_gone(p2p, peer);
 }
@@ -214,10 +220,14 @@ static void peer_free(struct p2p *p2p, struct peer *peer)
 {
     struct list *item;
 
-    while ((item = list_pop_front(&peer->queue)) != NULL)
-        send_free(p2p, list_entry(item, struct send, link));
+    while ((item = list_pop_front(&peer->queue)) != NULL) {
+        struct operation *operation = list_entry(item, struct operation, link);
+
+        operation->ops->free(p2p, operation);
+    }
     while ((item = list_pop_front(&peer->receives)) != NULL)
         receive_free(p2p, list_entry(item, struct receive, link));
+    fences_free(peer);
     free(peer);
 }
 
@@ -232,10 +242,10 @@ void p2p_detach(struct context *context)
 
     /* Sends that wait for an answer are known by their handle only. */
     while ((object = handle_next(&p2p->handles, &row)) != NULL) {
-        struct send *send = object;
+        struct operation *operation = object;
 
-        if (send->kind == OPERATION_SEND)
-            send_free(p2p, send);
+        if (operation->kind == OPERATION_OUTGOING)
+            operation->ops->free(p2p, operation);
     }
     while ((peer = u32map_next(&p2p->peers, &cursor, &endpoint)) != NULL)
         peer_free(p2p, peer);
@@ -284,10 +294,11 @@ bool p2p_outstanding(const struct p2p *p2p)
     if (!list_empty(&p2p->blocked))
         return true;
     while ((object = handle_next(&p2p->handles, &cursor)) != NULL) {
-        const struct send *send = object;
+        const struct operation *operation = object;
 
-        if (send->kind == OPERATION_SEND && send->mode != MESSAGE_STREAM && !send->peer->gone &&
-            endpoint_task(send->peer->endpoint) != p2p->context->core->task)
+        if (operation->kind == OPERATION_OUTGOING && operation->ops->is_needed != NULL &&
+            operation->ops->is_needed(operation) && !operation->peer->gone &&
+            endpoint_task(operation->peer->endpoint) != p2p->context->core->task)
             return true;
     }
     return false;

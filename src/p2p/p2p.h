@@ -26,6 +26,7 @@
 
 #include "context/context.h"
 #include "p2p/handle.h"
+#include "p2p/operation.h"
 #include "type/type.h"
 #include "util/hash.h"
 #include "util/list.h"
@@ -66,6 +67,11 @@ struct peer {
     struct list blocked;      /* link in p2p.blocked while the queue is not empty */
     struct receive *incoming; /* the message whose stream is under way */
     struct list receives;     /* all receives from this peer that are not finished */
+    bool unfenced;            /* messages were sent that no fence has covered */
+    bool failed;              /* an operation of this epoch ended with an error */
+    uint32_t epoch;           /* counts the fences */
+    size_t outstanding;       /* operations of this epoch that are not complete */
+    struct list fences;       /* struct fence_wait of earlier epochs, oldest first */
 };
 
 /* The source of a typed send. */
@@ -76,27 +82,17 @@ struct typed_source {
     void *cookie;
 };
 
-/* What an entry of the handle table is. */
-enum operation_kind {
-    OPERATION_SEND,
-    OPERATION_RECEIVE,
-};
-
-/* An operation that outlives its call. Either in its peer's queue, or waiting for an answer. */
+/* A message that outlives its call, or a bare answer. */
 struct send {
-    enum operation_kind kind;
+    struct operation op;
     uint8_t protocol; /* of its first packet: MESSAGE for all messages, or a bare answer */
     bool immediate;
     bool data_phase;         /* push: CLEAR has come, DATA packets go out */
     bool local_done;         /* local_fn is due already or has run */
     uint16_t mode;           /* enum message_mode */
     uint16_t dispatch;       /* answers: the result they carry */
-    uint32_t handle;         /* its own, 0: nobody will answer */
     uint32_t target;         /* of answers and DATA packets: the peer's handle */
     struct clear_meta clear; /* of a CLEAR */
-    struct peer *peer;
-    struct path *path;
-    struct list link;
     const char *header;
     size_t header_bytes;
     const char *data;
@@ -153,6 +149,7 @@ struct p2p {
     struct retry retry;   /* on the context's list while one of these three is not empty */
     size_t rendezvous_bytes;
     size_t held_bytes, hold_limit;
+    uint64_t packets; /* sent for operations, to see whether they move */
     bool draining;
 };
 
@@ -180,11 +177,34 @@ static inline struct peer *peer_get(struct p2p *p2p, uint32_t endpoint, int *err
     return peer_open(p2p, endpoint, error);
 }
 
+/* fence.c */
+void fence_operation_ended(struct p2p *p2p, struct peer *peer, uint32_t epoch,
+                           pami_result_t result);
+void fences_free(struct peer *peer);
+
+/* An operation begins that is not complete at `peer` yet. Returns what operation_end wants. */
+static inline uint32_t operation_begin(struct peer *peer)
+{
+    peer->outstanding++;
+    return peer->epoch;
+}
+
+/* It is complete at the peer, or has failed for good. */
+static inline void operation_end(struct p2p *p2p, struct peer *peer, uint32_t epoch,
+                                 pami_result_t result)
+{
+    if (unlikely(epoch != peer->epoch)) {
+        fence_operation_ended(p2p, peer, epoch, result);
+        return;
+    }
+    peer->outstanding--;
+    if (unlikely(result != PAMI_SUCCESS))
+        peer->failed = true;
+}
+
 /* outgoing.c */
 struct send *send_new(struct p2p *p2p, struct peer *peer);
 void send_free(struct p2p *p2p, struct send *send);
-void send_enqueue(struct p2p *p2p, struct send *send);
-void send_finish(struct p2p *p2p, struct send *send, pami_result_t result);
 int peer_progress(struct p2p *p2p, struct peer *peer);
 void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result_t result);
 void p2p_clear(struct p2p *p2p, struct receive *receive);

@@ -99,6 +99,7 @@ static inline pami_result_t check(const char *function, pami_context_t handle,
         return null_part(function, "header", send->header.iov_len);
     if (unlikely(send->data.iov_base == NULL && send->data.iov_len != 0 && !typed))
         return null_part(function, "data", send->data.iov_len);
+    checked->peer->unfenced = true;
     if (unlikely(checked->row->flags & (DISPATCH_SHARED_ONLY | DISPATCH_PACKETS_ONLY)))
         return check_path(function, checked, send->dest);
     return PAMI_SUCCESS;
@@ -152,7 +153,7 @@ static struct send *operation(const struct checked *checked, const pami_send_imm
     if (send == NULL)
         return NULL;
     send->protocol = PROTOCOL_MESSAGE;
-    send->path = checked->path;
+    send->op.path = checked->path;
     send->dispatch = (uint16_t)from->dispatch;
     send->header_bytes = header;
     send->data_bytes = from->data.iov_len;
@@ -174,22 +175,6 @@ static struct send *operation(const struct checked *checked, const pami_send_imm
     return send;
 }
 
-/* Queue a new operation, and send what can be sent of it now. */
-static void launch(struct p2p *p2p, struct send *send)
-{
-    struct peer *peer = send->peer;
-    bool alone = list_empty(&peer->queue);
-
-    list_push_back(&peer->queue, &send->link);
-    if (alone)
-        peer_progress(p2p, peer);
-    if (list_empty(&peer->queue) || !list_empty(&peer->blocked))
-        return;
-    list_push_back(&p2p->blocked, &peer->blocked);
-    p2p->context->counters[COUNTER_SEND_QUEUED]++;
-    p2p_retry_later(p2p);
-}
-
 static pami_result_t send_immediate_later(const struct checked *checked,
                                           const pami_send_immediate_t *parameters)
 {
@@ -201,7 +186,7 @@ static pami_result_t send_immediate_later(const struct checked *checked,
     if (send == NULL)
         return error_set(PAMI_ENOMEM, "PAMI_Send_immediate: out of memory");
     send->immediate = true;
-    launch(checked->p2p, send);
+    operation_launch(checked->p2p, &send->op);
     return PAMI_SUCCESS;
 }
 
@@ -269,6 +254,9 @@ pami_result_t PAMI_Send_immediate(pami_context_t handle, pami_send_immediate_t *
     if (unlikely(peer->path->am_short(peer->path, head.words[0], head.words[1], &parameters->header,
                                       &parameters->data) != 0))
         return send_immediate(handle, parameters);
+    /* No store in the usual case. */
+    if (unlikely(!peer->unfenced))
+        peer->unfenced = true;
     context->counters[COUNTER_SEND_IMMEDIATE]++;
     return PAMI_SUCCESS;
 }
@@ -307,8 +295,8 @@ static pami_result_t send_message(const char *function, const struct checked *ch
     send->immediate = goes_immediate(checked, from);
     send->mode = (uint16_t)(send->immediate ? MESSAGE_STREAM : mode_of(checked, bytes, !typed));
     if (events->remote_fn != NULL || send->mode != MESSAGE_STREAM) {
-        send->handle = handle_new(&p2p->handles, send);
-        if (send->handle == 0) {
+        send->op.handle = handle_new(&p2p->handles, send);
+        if (send->op.handle == 0) {
             send_free(p2p, send);
             return error_set(PAMI_ENOMEM, "%s: too many operations wait for an answer", function);
         }
@@ -320,7 +308,7 @@ static pami_result_t send_message(const char *function, const struct checked *ch
                            : send->mode == MESSAGE_PULL   ? COUNTER_SEND_PULL
                                                           : COUNTER_SEND_PUSH]++;
     p2p->context->counters[COUNTER_SEND_BYTES] += bytes;
-    launch(p2p, send);
+    operation_launch(p2p, &send->op);
     return PAMI_SUCCESS;
 }
 
