@@ -19,7 +19,17 @@
 
 #define NOBODY UINT32_MAX
 
-/* The three areas that phases work on. */
+/*
+ * The three areas that phases work on.
+ *   broadcast       the message is block 0 of AREA_RECV on all members
+ *   reductions      block 0 of AREA_SEND and AREA_RECV; both contiguous: engines stage what is not
+ *   reduce_scatter  `size` blocks of AREA_SEND, block 0 of AREA_RECV; in place: that one lies where
+ *                   AREA_SEND starts, and is written when nothing of AREA_SEND is read any more
+ *   gather          block 0 of AREA_SEND, `size` blocks of AREA_RECV (gather: of the root)
+ *   scatter         `size` blocks of the root's AREA_SEND, block 0 of AREA_RECV
+ *   alltoall        `size` blocks of both
+ * AREA_SEND is never written, but where it is AREA_RECV.
+ */
 enum area {
     AREA_SEND, /* the user's source, through its type; in place: the same as AREA_RECV */
     AREA_RECV, /* the user's destination, through its type */
@@ -60,7 +70,12 @@ struct local {
  * A phase starts sending when the first `send_needs` phases are complete, and may receive into its
  * span when the first `recv_needs` are (the engine posts receives as early as that allows). Both
  * are preset to the phase's own number: everything before it. 0: nothing at all. `before` counts
- * as part of the sending. Several phases may be under way, up to shape.window.
+ * as part of the sending, also where nothing is sent, and `after` waits for it: with send_needs as
+ * preset, the local steps of phases run in order while their receives may be posted early. The
+ * receive does not wait for `before` of its own phase. Several phases may be under way, up to
+ * shape.window; schedules are right with any window from 1 on, and whether a send completes early
+ * or only when it has been received. send_needs of the phases that send to one peer never decrease,
+ * nor recv_needs of those that receive from one peer. Nobody sends to itself.
  */
 struct phase {
     uint32_t to, from; /* ranks, or NOBODY */
@@ -81,19 +96,20 @@ struct shape {
     uint64_t bytes;
     /*
      * Bytes of each block where they differ, `size` entries, else NULL: of AREA_SEND and AREA_RECV.
-     * allgatherv, reduce_scatter: all members know all. alltoallv: a member knows its own row and
-     * column. gatherv, scatterv: the root knows all, the others have `own_bytes` only.
+     * allgatherv (recv_bytes), reduce_scatter (send_bytes): all members know all. alltoallv: a
+     * member knows its own row and column. gatherv, scatterv: the root knows all, the others have
+     * `own_bytes` only.
      */
     const uint64_t *send_bytes, *recv_bytes;
     uint64_t own_bytes;  /* gatherv, scatterv: of this member's block */
     bool dense;          /* blocks follow one another in AREA_SEND and AREA_RECV */
     bool commutative;    /* operands may be combined in any order, by rank all the same */
     bool exclusive;      /* scan */
-    bool in_place;       /* AREA_SEND is AREA_RECV (own block where there are blocks) */
+    bool in_place;       /* AREA_SEND is AREA_RECV (own block where there are blocks); own */
     bool receives;       /* AREA_RECV exists here: false where it means nothing (reduce off root) */
     uint32_t element;    /* reductions: spans are cut at multiples of this */
     uint32_t radix;      /* of k-nomial, k-ary, k-ing algorithms; at least 2 */
-    uint64_t segment;    /* pipelines: bytes of a fragment (a multiple of element), 0: whole */
+    uint64_t segment;    /* pipelines: bytes of a fragment, SEGMENT_DYNAMIC, or 0: whole */
     uint32_t window;     /* phases under way at most; 0: the engine's default */
     uint64_t temp_bytes; /* set by prepare: scratch that the algorithm wants */
     uint64_t state[4];   /* the algorithm's own, set by prepare */
