@@ -17,6 +17,8 @@
 #include "util/list.h"
 
 #define DISPATCH_ID_MAX 4095u
+/* Ids above that are the library's own (src/p2p/message.h): users cannot name them. */
+#define DISPATCH_INTERNAL 8u
 #define DISPATCH_PAGE 64u
 
 /* What the hard hints come down to on the paths of a message. */
@@ -43,6 +45,7 @@ struct dispatch {
 
 struct dispatch_table {
     struct dispatch *pages[(DISPATCH_ID_MAX + 1) / DISPATCH_PAGE];
+    struct dispatch internal[DISPATCH_INTERNAL]; /* DISPATCH_ID_MAX + 1 and following */
 };
 
 /* The row of an id, or NULL when its page does not exist or the id is too large. */
@@ -62,6 +65,27 @@ static inline struct dispatch *dispatch_registered(const struct dispatch_table *
     struct dispatch *row = dispatch_find(table, id);
 
     return likely(row != NULL && row->function != NULL) ? row : NULL;
+}
+
+/* The row of an id of the library's own that has a handler, or NULL. */
+static inline struct dispatch *dispatch_internal(struct dispatch_table *table, size_t id)
+{
+    size_t index = id - (DISPATCH_ID_MAX + 1);
+
+    return index < DISPATCH_INTERNAL && table->internal[index].function != NULL
+               ? &table->internal[index]
+               : NULL;
+}
+
+/* The row that an arriving message names; NULL: none yet, or no such id. */
+static inline struct dispatch *dispatch_arrival(struct dispatch_table *table, size_t id)
+{
+    return likely(id <= DISPATCH_ID_MAX) ? dispatch_find(table, id) : dispatch_internal(table, id);
+}
+
+static inline bool dispatch_is_possible(struct dispatch_table *table, size_t id)
+{
+    return id <= DISPATCH_ID_MAX || dispatch_internal(table, id) != NULL;
 }
 
 static inline bool dispatch_has_held(const struct dispatch *row)

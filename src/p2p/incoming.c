@@ -66,7 +66,7 @@ static struct receive *receive_new(struct p2p *p2p, struct peer *peer,
 }
 
 /* The message does not wait for its id any more. */
-static void held_less(struct p2p *p2p, struct receive *receive)
+void receive_held_less(struct p2p *p2p, struct receive *receive)
 {
     p2p->held_bytes -= receive->counted;
     receive->counted = 0;
@@ -79,7 +79,7 @@ void receive_free(struct p2p *p2p, struct receive *receive)
     handle_drop(&p2p->handles, receive->handle);
     if (receive->sinking)
         type_sink_finish(&receive->sink);
-    held_less(p2p, receive);
+    receive_held_less(p2p, receive);
     if (receive->type != NULL)
         type_unref(receive->type);
     if (receive->peer->incoming == receive)
@@ -169,21 +169,24 @@ static bool is_plain(const pami_recv_t *recv)
 }
 
 /* Prepare the destination that the user named; a wrong one makes the message be dropped. */
-static void open_target(struct receive *receive)
+void receive_open(struct receive *receive)
 {
     const pami_recv_t *recv = &receive->recv;
 
     if (recv->addr == NULL || recv->data_fn == PAMI_DATA_NOOP) {
         receive->discard = true;
-    } else if (is_plain(recv)) {
+    } else if (receive->type == NULL && is_plain(recv)) {
         receive->target = (char *)recv->addr + recv->offset;
         return;
     }
-    receive->type = type_complete_from_handle(recv->type);
+    if (receive->type == NULL) {
+        receive->type = type_complete_from_handle(recv->type);
+        if (receive->type != NULL)
+            type_ref(receive->type);
+    }
     if (receive->type == NULL) {
         receive->result = error_set(PAMI_INVAL, "receive: type: not a complete type");
     } else {
-        type_ref(receive->type);
         if (receive->discard)
             return;
         if (type_sink_init(&receive->sink, receive->type, recv->addr, recv->offset,
@@ -209,8 +212,21 @@ static void call_async(struct p2p *p2p, const struct dispatch *row, struct recei
     row->function(context, row->cookie, header, receive->header_bytes, NULL, receive->data_bytes,
                   receive->peer->endpoint, &receive->recv);
     apply_hints(row, &receive->recv);
-    if (receive->data_bytes != 0)
-        open_target(receive);
+    if (likely(!receive->deferred)) {
+        if (receive->data_bytes != 0)
+            receive_open(receive);
+    } else if (receive->mode == MESSAGE_STREAM && !need_buffer(p2p, receive)) {
+        receive->deferred = false;
+        receive->discard = true;
+        receive->result = error_set(PAMI_ENOMEM, "receive: out of memory");
+    }
+}
+
+/* Everything has come: done, unless the message waits for message_resume. */
+static void complete(struct p2p *p2p, struct receive *receive)
+{
+    if (!receive->deferred)
+        receive_finish(p2p, receive, PAMI_SUCCESS);
 }
 
 /* The same with header and data at once. */
@@ -226,7 +242,7 @@ static void call_immediate(struct p2p *p2p, const struct dispatch *row, const ch
 
 /* ---- data ---- */
 
-static void take_data(struct receive *receive, const char *bytes, size_t count)
+void receive_take(struct receive *receive, const char *bytes, size_t count)
 {
     if (receive->buffer != NULL)
         memcpy(receive->buffer + receive->data_got, bytes, count);
@@ -257,20 +273,20 @@ static void deliver_collected(struct p2p *p2p, const struct dispatch *row, struc
     call_async(p2p, row, receive, header);
     receive->data_got = 0;
     if (got != 0)
-        take_data(receive, buffer, got);
+        receive_take(receive, buffer, got);
     free(buffer);
     if (receive->data_got == receive->data_bytes)
-        receive_finish(p2p, receive, PAMI_SUCCESS);
-    else if (receive->mode != MESSAGE_STREAM)
+        complete(p2p, receive);
+    else if (receive->mode != MESSAGE_STREAM && !receive->deferred)
         rendezvous_begin(p2p, receive);
 }
 
 /* The header is complete: go on as far as the message allows. */
-static void after_header(struct p2p *p2p, struct receive *receive)
+void receive_deliver(struct p2p *p2p, struct receive *receive)
 {
-    const struct dispatch *row = dispatch_registered(&p2p->context->dispatch, receive->dispatch);
+    const struct dispatch *row = dispatch_arrival(&p2p->context->dispatch, receive->dispatch);
 
-    if (receive->held || row == NULL)
+    if (receive->held || row == NULL || row->function == NULL)
         return;
     if (receive->immediate && receive->data_got < receive->data_bytes)
         return;
@@ -281,91 +297,25 @@ static void after_header(struct p2p *p2p, struct receive *receive)
 void receive_feed(struct p2p *p2p, struct receive *receive, const char *bytes, size_t count)
 {
     size_t part = least(receive->header_bytes - receive->header_got, count);
-    bool complete;
+    bool whole;
 
     if (part != 0) {
         memcpy(receive->header + receive->header_got, bytes, part);
         receive->header_got += part;
     }
     if (count > part)
-        take_data(receive, bytes + part, count - part);
+        receive_take(receive, bytes + part, count - part);
     if (receive->header_got < receive->header_bytes)
         return;
-    complete = receive->data_got == receive->data_bytes;
-    if ((complete || receive->mode != MESSAGE_STREAM) && receive->peer->incoming == receive)
+    whole = receive->data_got == receive->data_bytes;
+    if ((whole || receive->mode != MESSAGE_STREAM) && receive->peer->incoming == receive)
         receive->peer->incoming = NULL;
     if (receive->held)
         return;
     if (!receive->dispatched)
-        after_header(p2p, receive);
-    else if (complete)
-        receive_finish(p2p, receive, PAMI_SUCCESS);
-}
-
-/* ---- holding ---- */
-
-static bool must_hold(const struct dispatch *row)
-{
-    return row == NULL || row->function == NULL || dispatch_has_held(row);
-}
-
-static bool hold(struct p2p *p2p, struct receive *receive)
-{
-    struct dispatch *row = dispatch_row(&p2p->context->dispatch, receive->dispatch);
-
-    if (row == NULL)
-        return false;
-    if (row->held.next == NULL) {
-        list_init(&row->held);
-        list_init(&row->release);
-    }
-    receive->held = true;
-    p2p->context->counters[COUNTER_HELD]++;
-    list_push_back(&row->held, &receive->queue);
-    /* Registered since, but older messages are still on their way out of the list. */
-    if (row->function != NULL && list_empty(&row->release))
-        p2p_release(p2p, row);
-    return true;
-}
-
-/* Held messages of this row may be delivered from the next pass on. */
-void p2p_release(struct p2p *p2p, struct dispatch *row)
-{
-    if (!list_empty(&row->release))
-        return;
-    list_push_back(&p2p->released, &row->release);
-    p2p_retry_later(p2p);
-}
-
-static int deliver_row(struct p2p *p2p, struct dispatch *row)
-{
-    size_t left = 0;
-    struct list *item;
-    int count = 0;
-
-    list_for_each (item, &row->held)
-        left++;
-    while (left-- > 0 && (item = list_pop_front(&row->held)) != NULL) {
-        struct receive *receive = list_entry(item, struct receive, queue);
-
-        receive->held = false;
-        held_less(p2p, receive);
-        count++;
-        if (receive->header_got == receive->header_bytes)
-            after_header(p2p, receive);
-    }
-    return count;
-}
-
-/* Deliver what was held for ids that are registered now. */
-int p2p_deliver_held(struct p2p *p2p)
-{
-    struct list *item;
-    int count = 0;
-
-    while ((item = list_pop_front(&p2p->released)) != NULL)
-        count += deliver_row(p2p, list_entry(item, struct dispatch, release));
-    return count;
+        receive_deliver(p2p, receive);
+    else if (whole)
+        complete(p2p, receive);
 }
 
 /* ---- packets ---- */
@@ -396,7 +346,7 @@ static void no_memory(struct p2p *p2p, struct peer *peer, uint32_t answer)
 /* The message has to wait in memory of ours before the user sees its data. */
 static bool prepare_to_collect(struct p2p *p2p, const struct dispatch *row, struct receive *receive)
 {
-    if (must_hold(row) && !hold(p2p, receive))
+    if (message_must_wait(row) && !p2p_hold(p2p, receive))
         return false;
     return receive->mode != MESSAGE_STREAM || need_buffer(p2p, receive);
 }
@@ -434,26 +384,26 @@ static void direct(struct p2p *p2p, const struct dispatch *row, struct peer *pee
     }
     call_async(p2p, row, receive, bytes);
     if (head->payload_bytes != 0)
-        take_data(receive, bytes + head->header_bytes, head->payload_bytes);
+        receive_take(receive, bytes + head->header_bytes, head->payload_bytes);
     if (receive->data_got == receive->data_bytes)
-        receive_finish(p2p, receive, PAMI_SUCCESS);
+        complete(p2p, receive);
     else if (receive->mode == MESSAGE_STREAM)
         peer->incoming = receive;
-    else
+    else if (!receive->deferred)
         rendezvous_begin(p2p, receive);
 }
 
 static void begin(struct p2p *p2p, const struct packet_header *head,
                   const struct message_meta *meta, const char *bytes)
 {
-    const struct dispatch *row = dispatch_find(&p2p->context->dispatch, head->dispatch);
+    const struct dispatch *row = dispatch_arrival(&p2p->context->dispatch, head->dispatch);
     struct peer *peer = origin_of(p2p, head);
 
     if (peer == NULL)
         return;
     if (peer->incoming != NULL)
         foreign(p2p->context, head, "a message inside a message");
-    else if (must_hold(row) || meta->immediate || head->header_bytes < meta->header_bytes)
+    else if (message_must_wait(row) || meta->immediate || head->header_bytes < meta->header_bytes)
         collect(p2p, row, peer, head, meta, bytes);
     else
         direct(p2p, row, peer, head, meta, bytes);
@@ -486,10 +436,11 @@ static void collect_immediate(struct p2p *p2p, const struct packet_header *head,
 void p2p_handle_immediate(struct context *context, const struct packet_header *head, void *body)
 {
     struct p2p *p2p = context->p2p;
-    const struct dispatch *row = dispatch_find(&context->dispatch, head->dispatch);
+    const struct dispatch *row = dispatch_arrival(&context->dispatch, head->dispatch);
     const char *bytes = body;
 
-    if (unlikely(head->dispatch > DISPATCH_ID_MAX || head->meta_words != 0)) {
+    if (unlikely(head->meta_words != 0 ||
+                 (row == NULL && !dispatch_is_possible(&context->dispatch, head->dispatch)))) {
         foreign(context, head, "an immediate message with impossible fields");
         return;
     }
@@ -497,7 +448,7 @@ void p2p_handle_immediate(struct context *context, const struct packet_header *h
         refuse(p2p, head);
         return;
     }
-    if (unlikely(must_hold(row) || (row->flags & DISPATCH_NEVER_IMMEDIATE))) {
+    if (unlikely(message_must_wait(row) || (row->flags & DISPATCH_NEVER_IMMEDIATE))) {
         collect_immediate(p2p, head, bytes);
         return;
     }
@@ -529,7 +480,8 @@ void p2p_handle_message(struct context *context, const struct packet_header *hea
     struct p2p *p2p = context->p2p;
     struct message_meta meta;
 
-    if (head->meta_words != sizeof(meta) / 8 || head->dispatch > DISPATCH_ID_MAX) {
+    if (head->meta_words != sizeof(meta) / 8 ||
+        !dispatch_is_possible(&context->dispatch, head->dispatch)) {
         foreign(context, head, "a message without its description");
         return;
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "context/advance.h"
+#include "p2p/message.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -141,8 +142,9 @@ static void receives_gone(struct p2p *p2p, struct peer *peer)
     list_for_each_safe (item, following, &peer->receives) {
         struct receive *receive = list_entry(item, struct receive, link);
 
-        if (receive->fetching || (receive->held && receive->header_got == receive->header_bytes &&
-                                  receive->data_got == receive->data_bytes))
+        if (receive->fetching ||
+            ((receive->held || receive->deferred) && receive->header_got == receive->header_bytes &&
+             receive->data_got == receive->data_bytes))
             continue;
         receive->answer = 0;
         receive_finish(p2p, receive,
@@ -161,7 +163,7 @@ void p2p_endpoint_gone(struct context *context, uint32_t endpoint)
 {
     struct p2p *p2p = context->p2p;
     struct peer *peer = u32map_get(&p2p->peers, endpoint);
-    struct list *item;
+    struct list *item, *following;
     uint32_t cursor = 0;
     void *object;
 
@@ -179,6 +181,11 @@ void p2p_endpoint_gone(struct context *context, uint32_t endpoint)
             operation_gone(p2p, operation);
     }
     receives_gone(p2p, peer);
+    list_for_each_safe (item, following, &p2p->watches) {
+        struct message_watch *watch = list_entry(item, struct message_watch, link);
+
+        watch->gone(watch, context, endpoint);
+    }
 }
 
 /* ---- attach, detach ---- */
@@ -209,6 +216,7 @@ int p2p_attach(struct context *context)
     list_init(&p2p->blocked);
     list_init(&p2p->pulls);
     list_init(&p2p->released);
+    list_init(&p2p->watches);
     pool_init(&p2p->sends, sizeof(struct send), 0);
     pool_init(&p2p->receives, sizeof(struct receive), 0);
     context->p2p = p2p;

@@ -5,7 +5,9 @@
  *   send.c        the public send calls: checks, the one-packet path, making operations
  *   outgoing.c    operations on their way: packets, queues per peer, answers
  *   incoming.c    messages on their way in: dispatch, receive buffers, held messages
+ *   hold.c        messages for ids that are not registered yet
  *   rendezvous.c  data that is pulled by the receiver or pushed on its request
+ *   message.c     messages of the library's own
  *   p2p.c         attaching to a context, peers that go, draining
  *
  * Protocols
@@ -109,6 +111,7 @@ struct receive {
     bool immediate;
     bool held;       /* in its dispatch row's list */
     bool dispatched; /* the user's function has been called */
+    bool deferred;   /* waits for message_resume */
     bool pushing;    /* CLEAR was sent */
     bool fetching;   /* an asynchronous get is under way */
     bool sinking;    /* `sink` is initialised */
@@ -149,7 +152,8 @@ struct p2p {
     struct retry retry;   /* on the context's list while one of these three is not empty */
     size_t rendezvous_bytes;
     size_t held_bytes, hold_limit;
-    uint64_t packets; /* sent for operations, to see whether they move */
+    struct list watches; /* of floors above: who goes */
+    uint64_t packets;    /* sent for operations, to see whether they move */
     bool draining;
 };
 
@@ -217,11 +221,23 @@ protocol_handler p2p_handle_immediate;
 protocol_handler p2p_handle_message;
 protocol_handler p2p_handle_stream;
 protocol_handler p2p_handle_reset;
-int p2p_deliver_held(struct p2p *p2p);
-void p2p_release(struct p2p *p2p, struct dispatch *row);
+void receive_deliver(struct p2p *p2p, struct receive *receive);
+void receive_held_less(struct p2p *p2p, struct receive *receive);
 void receive_free(struct p2p *p2p, struct receive *receive);
+void receive_open(struct receive *receive);
+void receive_take(struct receive *receive, const char *bytes, size_t count);
 void receive_feed(struct p2p *p2p, struct receive *receive, const char *bytes, size_t count);
 void receive_finish(struct p2p *p2p, struct receive *receive, pami_result_t result);
+
+/* hold.c */
+bool p2p_hold(struct p2p *p2p, struct receive *receive);
+int p2p_deliver_held(struct p2p *p2p);
+void p2p_release(struct p2p *p2p, struct dispatch *row);
+
+static inline bool message_must_wait(const struct dispatch *row)
+{
+    return row == NULL || row->function == NULL || dispatch_has_held(row);
+}
 
 /* rendezvous.c */
 protocol_handler p2p_handle_data;

@@ -1,0 +1,255 @@
+/*
+ * Messages of the library itself; see message.h.
+ *
+ * Short ones go straight to the device, as the short cut of PAMI_Send_immediate does; the others
+ * are operations like those of PAMI_Send. Nothing here looks at the users' dispatch table.
+ */
+#include "p2p/message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "p2p/p2p.h"
+
+/* Data of at most so many bytes is copied when it cannot be sent at once. */
+#define COPY_BYTES 512u
+
+void message_register(struct context *context, enum message_id id,
+                      pami_dispatch_p2p_function handler, void *cookie)
+{
+    struct dispatch *row = &context->dispatch.internal[id];
+
+    row->function = handler;
+    row->cookie = cookie;
+}
+
+/* ---- sending ---- */
+
+struct request {
+    uint16_t dispatch;
+    const void *header;
+    size_t header_bytes;
+    const struct message_place *place;
+    const char *data; /* NULL: through the type */
+    size_t bytes;
+};
+
+static void fill_place(void *to, const struct packet *packet)
+{
+    const struct message_place *place = packet->fill_state;
+    struct type_cursor cursor;
+
+    type_cursor_init(&cursor, place->type, place->address, place->offset);
+    type_pack(to, &cursor, packet->head.payload_bytes, PAMI_DATA_COPY, NULL);
+}
+
+/* The whole message in one packet; 0, or it has to go another way. */
+static int send_one_packet(struct p2p *p2p, struct path *path, const struct request *request)
+{
+    struct packet packet = {
+        .head = packet_header_short(PROTOCOL_IMMEDIATE, request->dispatch, request->header_bytes,
+                                    request->bytes, p2p->context->endpoint, 0),
+        .header = request->header,
+        .payload = request->data,
+    };
+
+    if (request->data == NULL && request->bytes != 0) {
+        packet.fill = fill_place;
+        packet.fill_state = (void *)request->place;
+    }
+    return path->am(path, &packet);
+}
+
+static int send_short(struct p2p *p2p, struct path *path, const struct request *request)
+{
+    const struct packet_header head =
+        packet_header_short(PROTOCOL_IMMEDIATE, request->dispatch, request->header_bytes,
+                            request->bytes, p2p->context->endpoint, 0);
+    const struct iovec header = {(void *)request->header, request->header_bytes};
+    const struct iovec data = {(void *)request->data, request->bytes};
+
+    return path->am_short(path, head.words[0], head.words[1], &header, &data);
+}
+
+/* The data as the operation keeps it: where it is, copied, or with the type. */
+static int take_data(struct p2p *p2p, struct send *send, const struct request *request, bool copy)
+{
+    struct typed_source *typed;
+
+    send->copy = malloc(request->header_bytes + (copy ? request->bytes : 0) + 1);
+    if (send->copy == NULL)
+        return -ENOMEM;
+    memcpy(send->copy, request->header, request->header_bytes);
+    send->header = send->copy;
+    send->data = request->data;
+    if (request->data != NULL || request->bytes == 0) {
+        if (copy && request->bytes != 0) {
+            send->data = send->copy + request->header_bytes;
+            memcpy(send->copy + request->header_bytes, request->data, request->bytes);
+        }
+        return 0;
+    }
+    typed = malloc(sizeof(*typed));
+    if (typed == NULL)
+        return -ENOMEM;
+    typed->type = type_ref(request->place->type);
+    typed->function = PAMI_DATA_COPY;
+    typed->cookie = NULL;
+    type_cursor_init(&typed->cursor, typed->type, request->place->address, request->place->offset);
+    send->typed = typed;
+    (void)p2p;
+    return 0;
+}
+
+static enum message_mode mode_of(const struct p2p *p2p, const struct send *send, size_t bytes)
+{
+    if (bytes <= p2p->rendezvous_bytes)
+        return MESSAGE_STREAM;
+    return send->typed == NULL && send->op.path->single_copy ? MESSAGE_PULL : MESSAGE_PUSH;
+}
+
+static int send_operation(struct p2p *p2p, struct peer *peer, const struct request *request,
+                          pami_event_function done, void *cookie)
+{
+    bool copy = request->bytes <= COPY_BYTES && request->data != NULL;
+    struct send *send = send_new(p2p, peer);
+    int error;
+
+    if (send == NULL)
+        return -ENOMEM;
+    send->protocol = PROTOCOL_MESSAGE;
+    send->dispatch = request->dispatch;
+    send->header_bytes = request->header_bytes;
+    send->data_bytes = request->bytes;
+    error = take_data(p2p, send, request, copy);
+    if (error == 0) {
+        send->immediate = request->bytes <= COPY_BYTES;
+        send->mode = (uint16_t)mode_of(p2p, send, request->bytes);
+        if (send->mode != MESSAGE_STREAM) {
+            send->op.handle = handle_new(&p2p->handles, send);
+            error = send->op.handle != 0 ? 0 : -ENOMEM;
+        }
+    }
+    if (error != 0) {
+        send_free(p2p, send);
+        return error;
+    }
+    copy = copy || request->bytes == 0;
+    if (!copy)
+        send->events = (pami_send_event_t){.local_fn = done, .cookie = cookie};
+    operation_launch(p2p, &send->op);
+    return copy ? MESSAGE_SENT : 0;
+}
+
+int message_send(struct context *context, uint32_t endpoint, enum message_id id, const void *header,
+                 size_t header_bytes, const struct message_place *place, size_t bytes,
+                 pami_event_function done, void *cookie)
+{
+    struct p2p *p2p = context->p2p;
+    int error = 0;
+    struct peer *peer = peer_get(p2p, endpoint, &error);
+    struct request request = {
+        .dispatch = (uint16_t)(DISPATCH_ID_MAX + 1 + id),
+        .header = header,
+        .header_bytes = header_bytes,
+        .place = place,
+        .bytes = bytes,
+    };
+
+    if (unlikely(peer == NULL))
+        return error;
+    if (bytes != 0 && (place->type == NULL || type_is_contiguous(place->type)))
+        request.data = (const char *)place->address + place->offset;
+    if (likely(list_empty(&peer->queue))) {
+        struct path *path = peer->path;
+
+        if (path->am_short != NULL && (request.data != NULL || bytes == 0) &&
+            send_short(p2p, path, &request) == 0)
+            return MESSAGE_SENT;
+        if (header_bytes + bytes <= path->packet_max && bytes <= p2p->rendezvous_bytes &&
+            send_one_packet(p2p, path, &request) == 0)
+            return MESSAGE_SENT;
+    }
+    return send_operation(p2p, peer, &request, done, cookie);
+}
+
+/* ---- receiving ---- */
+
+struct receive *message_receive(pami_recv_t *recv)
+{
+    return container_of(recv, struct receive, recv);
+}
+
+static void set_place(struct receive *receive, const struct message_place *place,
+                      pami_event_function done, void *cookie)
+{
+    pami_recv_t *recv = &receive->recv;
+
+    recv->addr = place->address;
+    recv->offset = place->offset;
+    recv->local_fn = done;
+    recv->cookie = cookie;
+    if (place->type != NULL && !type_is_contiguous(place->type))
+        receive->type = type_ref(place->type);
+}
+
+void message_accept(pami_recv_t *recv, const struct message_place *place, pami_event_function done,
+                    void *cookie)
+{
+    set_place(message_receive(recv), place, done, cookie);
+}
+
+struct receive *message_defer(pami_recv_t *recv, pami_event_function lost, void *cookie)
+{
+    struct receive *receive = message_receive(recv);
+
+    recv->local_fn = lost;
+    recv->cookie = cookie;
+    receive->deferred = true;
+    return receive;
+}
+
+void message_resume(struct receive *receive, const struct message_place *place,
+                    pami_event_function done, void *cookie)
+{
+    struct p2p *p2p = receive->context->p2p;
+    char *buffer = receive->buffer;
+    size_t got = receive->data_got;
+
+    receive->deferred = false;
+    receive->buffer = NULL;
+    receive->data_got = 0;
+    set_place(receive, place, done, cookie);
+    if (receive->data_bytes != 0)
+        receive_open(receive);
+    if (got != 0)
+        receive_take(receive, buffer, got);
+    free(buffer);
+    if (receive->data_got == receive->data_bytes)
+        receive_finish(p2p, receive, PAMI_SUCCESS);
+    else if (receive->mode != MESSAGE_STREAM)
+        rendezvous_begin(p2p, receive);
+}
+
+void message_discard(struct receive *receive)
+{
+    receive->target = NULL;
+    if (receive->sinking)
+        type_sink_finish(&receive->sink);
+    receive->sinking = false;
+    receive->discard = true;
+}
+
+/* ---- who goes ---- */
+
+void message_watch(struct context *context, struct message_watch *watch)
+{
+    list_push_back(&context->p2p->watches, &watch->link);
+}
+
+int message_expect(struct context *context, uint32_t endpoint)
+{
+    int error = 0;
+
+    return peer_get(context->p2p, endpoint, &error) != NULL ? 0 : error;
+}

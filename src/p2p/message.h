@@ -1,0 +1,92 @@
+/*
+ * Messages of the library itself, below the user's dispatch ids: how geometries and collectives
+ * talk. They take the same protocols, queues and order as the user's messages, but no user can
+ * register, send to or query their ids.
+ *
+ * A handler is a dispatch function. What one packet holds is handed over from where it lies
+ * (`recv` NULL). Of a larger message the handler names the destination with message_accept; or it
+ * keeps the message with message_defer, and names the destination later with message_resume. Data
+ * that a rendezvous brings is not fetched before, so keeping such a message costs no copy.
+ */
+#ifndef LIBPAMI_P2P_MESSAGE_H
+#define LIBPAMI_P2P_MESSAGE_H
+
+#include <pami/pami.h>
+
+#include "context/context.h"
+#include "type/type.h"
+
+/* Rows of the context's table of internal handlers; at most DISPATCH_INTERNAL. */
+enum message_id {
+    MESSAGE_GEOMETRY,     /* src/geometry: how geometries are made */
+    MESSAGE_COLLECTIVE,   /* src/coll: the phases of collectives */
+    MESSAGE_AMCOLLECTIVE, /* src/coll: active-message collectives */
+    MESSAGE_IDS
+};
+
+#define MESSAGE_HEADER_MAX 48u
+
+/* `offset` data bytes behind the start of `type` applied at `address`; type NULL: plain bytes. A
+ * reference is taken as long as the message needs it. */
+struct message_place {
+    void *address;
+    struct type *type;
+    size_t offset;
+};
+
+struct receive;
+
+/* Before anything can arrive: when floors attach to a new context. */
+void message_register(struct context *context, enum message_id id,
+                      pami_dispatch_p2p_function handler, void *cookie);
+
+#define MESSAGE_SENT 1
+
+/*
+ * Sends; never refuses for want of room.
+ *   header    at most MESSAGE_HEADER_MAX bytes, copied
+ *   place     of `bytes` bytes of data; its address may be NULL when bytes is 0
+ *   done      called from advance when the data may be overwritten; the peer may have gone
+ * MESSAGE_SENT: that is already so, and `done` is not called. 0: `done` will be. Negative, nothing
+ * was sent and `done` is not called: -ENOMEM, -EPIPE (has gone), -EINVAL (outside the job).
+ */
+int message_send(struct context *context, uint32_t endpoint, enum message_id id, const void *header,
+                 size_t header_bytes, const struct message_place *place, size_t bytes,
+                 pami_event_function done, void *cookie);
+
+/*
+ * Inside a handler: where the message goes; address NULL discards it. `done` is called when it is
+ * there, with an error when it will never be; not before the handler returns.
+ */
+void message_accept(pami_recv_t *recv, const struct message_place *place, pami_event_function done,
+                    void *cookie);
+
+/*
+ * Inside a handler: the message waits. `lost` is called when it cannot be completed any more; it
+ * must not be resumed then.
+ */
+struct receive *message_defer(pami_recv_t *recv, pami_event_function lost, void *cookie);
+
+/* As message_accept, for a message that waits; `done` may be called before this returns. */
+void message_resume(struct receive *receive, const struct message_place *place,
+                    pami_event_function done, void *cookie);
+
+/* Data that is still to be written to the place named is discarded; `done` is called all the
+ * same. For a message that was accepted or resumed and whose `done` has not been called. */
+void message_discard(struct receive *receive);
+
+/* The message behind `recv`, inside a handler. */
+struct receive *message_receive(pami_recv_t *recv);
+
+/* Learn of endpoints that have gone. A watcher is a member of what it concerns. */
+struct message_watch {
+    struct list link;
+    void (*gone)(struct message_watch *watch, struct context *context, uint32_t endpoint);
+};
+
+void message_watch(struct context *context, struct message_watch *watch);
+
+/* Be told when `endpoint` goes, although nothing is sent there. 0, or -EPIPE: it has gone. */
+int message_expect(struct context *context, uint32_t endpoint);
+
+#endif
