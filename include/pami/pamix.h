@@ -25,6 +25,151 @@ extern "C" {
  */
 pami_result_t PAMIX_Context_wait(pami_context_t context, size_t maximum_us);
 
+/* ----------------------------------------------------------------------------- shared heap -- */
+
+/*
+ * Memory that the tasks of a node share. Each task allocates in a heap of its own, of which it alone
+ * is the owner; the other tasks of its node can reach all of it with plain loads and stores, after
+ * casting: turning an address of the owner into one of their own. PAMI calls that are given such
+ * addresses find out by themselves and copy directly.
+ *
+ * Heaps are per client, have no name in any file system, and are gone with the processes. Pages
+ * appear when they are touched and are given back some time after they were freed. PAMI_HEAP_BYTES
+ * limits the heap of each task; by default main memory does. Tasks of other nodes share nothing,
+ * nor do those of nodes that the launcher only pretends: everything but casting works all the same.
+ */
+
+/* Where memory should lie; or the number of a NUMA node as the operating system counts. */
+#define PAMIX_MEM_LOCAL (-1) /* on the node of the processor that the call runs on */
+#define PAMIX_MEM_ANY (-2)   /* each page where it is touched first, by whomever */
+
+#define PAMIX_MEM_ALIGNMENT_MOST 2097152u /* bytes */
+
+/*
+ * Allocates memory with undefined content in the caller\x27s heap. Any thread.
+ *   bytes      not 0; there is no limit but the heap\x27s
+ *   alignment  bytes, a power of two up to PAMIX_MEM_ALIGNMENT_MOST; 0: as malloc. The same holds
+ *              for the addresses that neighbours cast to.
+ *   node       a NUMA node or PAMIX_MEM_*. A wish: where the node is full, another one is used.
+ *              Less than a page lies with its neighbours unless a node is named. Without effect on
+ *              machines with one node.
+ *   address    written on success only; freed by PAMIX_Mem_free, at the latest with the client
+ * PAMI_INVAL; PAMI_ENOMEM: no room, the text says where the limit comes from.
+ */
+pami_result_t PAMIX_Mem_alloc(pami_client_t client, size_t bytes, size_t alignment, int node,
+                              void **address);
+
+/*
+ * Frees a block of the caller\x27s heap. Any thread of the task that allocated it. Neighbours must not
+ * use it any more: nothing stops them, and they would find other data there. NULL: nothing to do.
+ * PAMI_INVAL: not the start of a block that is allocated; nothing was done.
+ */
+pami_result_t PAMIX_Mem_free(pami_client_t client, void *address);
+
+/* Where a task\x27s heap is, for casting; see PAMIX_Mem_view. To be used by PAMIX_Mem_cast only. */
+typedef struct {
+    uint64_t remote; /* in the task that owns it */
+    char *local;     /* here */
+    size_t bytes;
+} pamix_heap_view_t;
+
+/*
+ * Fills *view with where the heap of `task` (which may be the caller itself) is mapped here, and
+ * maps it if it was not. A heap neither moves nor grows: once for each task is enough, for instance
+ * right after PAMI_Client_create. Valid until the client is destroyed, even when the task has died.
+ * Any thread.
+ * PAMI_ERROR: the task shares no memory with this one; PAMI_INVAL.
+ */
+pami_result_t PAMIX_Mem_view(pami_client_t client, pami_task_t task, pamix_heap_view_t *view);
+
+/*
+ * The address here of `bytes` bytes at `remote` in the heap of `task`, or NULL when that is not
+ * memory of its heap or cannot be reached from here. Any thread. Programs that cast often keep
+ * views and use PAMIX_Mem_cast.
+ */
+void *PAMIX_Mem_local_address(pami_client_t client, pami_task_t task, const void *remote,
+                              size_t bytes);
+
+/* The same with a view: a subtraction and two compares. */
+static __inline__ void *PAMIX_Mem_cast(const pamix_heap_view_t *view, const void *remote,
+                                       size_t bytes)
+{
+    uint64_t offset = (uint64_t)(uintptr_t)remote - view->remote;
+
+    if (offset >= view->bytes || bytes > view->bytes - offset)
+        return NULL;
+    return view->local + offset;
+}
+
+/*
+ * Access to memory that has been cast, or is one\x27s own. All of these are done when they return, and
+ * are seen by everybody. Words are aligned to their size. Stores release and loads acquire: what was
+ * written before the store of a flag is seen after a load of the flag. The operations that read and
+ * write are atomic and totally ordered, among themselves, with PAMI_Rmw from anywhere, and with
+ * sequentially consistent atomics of the program\x27s own on the same words.
+ */
+static __inline__ void PAMIX_Mem_put8(void *cast, uint64_t value)
+{
+    __atomic_store_n((uint64_t *)cast, value, __ATOMIC_RELEASE);
+}
+
+static __inline__ uint64_t PAMIX_Mem_get8(const void *cast)
+{
+    return __atomic_load_n((const uint64_t *)cast, __ATOMIC_ACQUIRE);
+}
+
+static __inline__ void PAMIX_Mem_put4(void *cast, uint32_t value)
+{
+    __atomic_store_n((uint32_t *)cast, value, __ATOMIC_RELEASE);
+}
+
+static __inline__ uint32_t PAMIX_Mem_get4(const void *cast)
+{
+    return __atomic_load_n((const uint32_t *)cast, __ATOMIC_ACQUIRE);
+}
+
+/* Any number of bytes, not atomic; ordered as if a release stood before and behind a put, and an
+ * acquire before and behind a get. Source and target do not overlap. */
+static __inline__ void PAMIX_Mem_put(void *cast, const void *source, size_t bytes)
+{
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __builtin_memcpy(cast, source, bytes);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static __inline__ void PAMIX_Mem_get(void *target, const void *cast, size_t bytes)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    __builtin_memcpy(target, cast, bytes);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+/* Adds; returns what was there before. */
+static __inline__ uint64_t PAMIX_Mem_fetch_add8(void *cast, uint64_t value)
+{
+    return __atomic_fetch_add((uint64_t *)cast, value, __ATOMIC_SEQ_CST);
+}
+
+static __inline__ uint32_t PAMIX_Mem_fetch_add4(void *cast, uint32_t value)
+{
+    return __atomic_fetch_add((uint32_t *)cast, value, __ATOMIC_SEQ_CST);
+}
+
+/* Stores `value` if `test` is there; returns what was there before. */
+static __inline__ uint64_t PAMIX_Mem_compare_swap8(void *cast, uint64_t test, uint64_t value)
+{
+    __atomic_compare_exchange_n((uint64_t *)cast, &test, value, 0, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    return test;
+}
+
+static __inline__ uint32_t PAMIX_Mem_compare_swap4(void *cast, uint32_t test, uint32_t value)
+{
+    __atomic_compare_exchange_n((uint32_t *)cast, &test, value, 0, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    return test;
+}
+
 /* ------------------------------------------------------------------------------- simulation -- */
 
 /*

@@ -23,6 +23,9 @@
 #define PACKET_BODY_MAX 65528u
 #define PACKET_SMALL 104u
 
+/* Largest alignment of a block of a shared heap. */
+#define HEAP_ALIGNMENT_MOST ((size_t)2 << 20)
+
 struct bootstrap;
 struct device;
 struct port;
@@ -111,6 +114,13 @@ static inline void *path_address(const struct path *path, uint64_t remote, size_
     return path->heap_local + offset;
 }
 
+/* A task's shared heap: its address there, where it is mapped here. */
+struct heap_view {
+    uint64_t remote;
+    size_t bytes;
+    char *local;
+};
+
 /* How a path is opened. */
 #define PATH_PACKETS_ONLY 1u /* share no memory with the destination, for programs that forbid it */
 #define PATH_EVEN_CLOSED 2u  /* though the destination has left: to read what it sent before */
@@ -166,6 +176,18 @@ struct device_ops {
      * no system call unless it maps. NULL: the device shares no memory.
      */
     int (*map)(struct path *path, uint64_t remote, size_t bytes, void **local);
+
+    /*
+     * The shared heap of this task, and those of others as far as they can be mapped here, from any
+     * thread. Addresses are aligned to `alignment`, a power of two up to HEAP_ALIGNMENT_MOST; node
+     * is a NUMA node or NUMA_* of util/numa.h.
+     * alloc: -ENOSPC: the heap is full, -ENOMEM. free: -EINVAL: not the address of a live block.
+     * view: -ENOENT: no heap, or not one that can be mapped; or other errors of mapping.
+     */
+    int (*heap_alloc)(struct device *device, size_t bytes, size_t alignment, int node,
+                      void **address);
+    int (*heap_free)(struct device *device, void *address);
+    int (*heap_view)(struct device *device, uint32_t task, struct heap_view *view);
 
     /* Deliver what has arrived, a bounded number of packets. Returns how many events. */
     int (*advance)(struct port *port);

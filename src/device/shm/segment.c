@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,10 +21,11 @@
 #include "device/shm/chunk.h"
 #include "device/shm/handoff.h"
 #include "util/clock.h"
+#include "util/log.h"
 #include "util/option.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x70616d6973656731)
-#define SEGMENT_VERSION 1u
+#define SEGMENT_VERSION 2u
 
 /* Slots and chunks by default: shared among few tasks the rings are deep, among many they are
  * short, so that a task that has talked to all of 64 keeps to a few MiB. */
@@ -32,6 +34,10 @@
 #define SLOTS_MOST 512u
 #define CHUNKS_MOST 64u
 #define CHUNKS_LEAST 16u
+
+/* What the heaps of a host take of the address space at most, and how they are aligned. */
+#define HEAPS_MOST ((uint64_t)16 << 40)
+#define HEAP_ALIGN ((uint64_t)HEAP_ALIGNMENT_MOST)
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
@@ -50,6 +56,29 @@ static uint32_t power_of_two_up(uint32_t value)
 static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
 {
     return value < least ? least : value > most ? most : value;
+}
+
+/* A limit of the process, as a number of bytes. */
+static uint64_t limit_of(int resource)
+{
+    struct rlimit limit;
+
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur
+                                                                               : UINT64_MAX;
+}
+
+/* Bytes of one heap: as the option says, else main memory, within what the system allows. */
+static uint64_t heap_size(uint64_t segment_bytes, uint32_t members)
+{
+    uint64_t bytes = option_bytes(OPT_HEAP_BYTES);
+    uint64_t file = limit_of(RLIMIT_FSIZE);
+    uint64_t most = HEAPS_MOST / members;
+
+    if (bytes == 0)
+        bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    file = file > segment_bytes ? (file - segment_bytes) / members : 0;
+    most = most < file ? most : file;
+    return (bytes < most ? round_up(bytes, HEAP_ALIGN) : most) / HEAP_ALIGN * HEAP_ALIGN;
 }
 
 static void layout_init(struct segment_layout *layout, const struct segment_params *params)
@@ -81,7 +110,9 @@ static void layout_init(struct segment_layout *layout, const struct segment_para
     layout->context_stride =
         round_up(layout->chunk_offset + layout->chunks * layout->chunk_stride, SEGMENT_PAGE);
     layout->member_stride = SEGMENT_PAGE + layout->contexts * layout->context_stride;
-    layout->bytes = SEGMENT_PAGE + layout->members * layout->member_stride;
+    layout->bytes = round_up(SEGMENT_PAGE + layout->members * layout->member_stride, HEAP_ALIGN);
+    layout->heap_stride = heap_size(layout->bytes, members);
+    layout->file_bytes = layout->bytes + layout->members * layout->heap_stride;
 }
 
 /* Make the file and write its header page. The descriptor or negative errno. */
@@ -91,7 +122,7 @@ static int make_file(const struct segment_layout *layout)
 
     if (fd < 0)
         return -errno;
-    if (ftruncate(fd, (off_t)layout->bytes) != 0 ||
+    if (ftruncate(fd, (off_t)layout->file_bytes) != 0 ||
         pwrite(fd, layout, sizeof(*layout), 0) != (ssize_t)sizeof(*layout)) {
         int error = errno != 0 ? -errno : -EIO;
 
@@ -111,7 +142,7 @@ static int read_layout(int fd, const struct segment_params *params, struct segme
         return -EIO;
     if (layout->magic != SEGMENT_MAGIC || layout->version != SEGMENT_VERSION ||
         layout->members != params->member_count || layout->contexts != params->contexts ||
-        (uint64_t)status.st_size != layout->bytes)
+        (uint64_t)status.st_size != layout->file_bytes)
         return -EPROTO;
     return 0;
 }
@@ -124,7 +155,44 @@ static int map(struct segment *segment, int fd)
     if (base == MAP_FAILED)
         return -errno;
     segment->base = base;
+    segment->fd = fd;
     return 0;
+}
+
+void *segment_reserve(size_t bytes)
+{
+    char *at = mmap(NULL, bytes + HEAP_ALIGN, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *aligned;
+
+    if (at == MAP_FAILED)
+        return NULL;
+    aligned = at + (round_up((uint64_t)(uintptr_t)at, HEAP_ALIGN) - (uint64_t)(uintptr_t)at);
+    if (aligned != at)
+        munmap(at, (size_t)(aligned - at));
+    munmap(aligned + bytes, (size_t)(at + HEAP_ALIGN - aligned));
+    return aligned;
+}
+
+/* The addresses of my heap, as many as there are. A process with limited address space keeps most
+ * of it for other purposes. */
+static void reserve_heap(struct segment *segment)
+{
+    const struct segment_layout *layout = &segment->layout;
+    uint64_t space = limit_of(RLIMIT_AS);
+    uint64_t bytes = layout->heap_stride;
+
+    if (space != UINT64_MAX && bytes > space / 4 / layout->members)
+        bytes = space / 4 / layout->members / HEAP_ALIGN * HEAP_ALIGN;
+    for (; bytes != 0; bytes = bytes / 2 / HEAP_ALIGN * HEAP_ALIGN) {
+        segment->heap = segment_reserve(bytes);
+        if (segment->heap == NULL)
+            continue;
+        segment->heap_bytes = bytes;
+        return;
+    }
+    log_info("no addresses for a shared heap of %llu bytes",
+             (unsigned long long)layout->heap_stride);
 }
 
 /* The abstract name, which must not be guessable by what runs beside us: it has the time in it. */
@@ -163,7 +231,8 @@ static int make(const struct segment_params *params, struct segment *segment, co
         error = handoff_serve(listener, fd, params->member_count, seconds, &missing);
     else if (listener >= 0)
         close(listener);
-    close(fd);
+    if (segment->fd != fd)
+        close(fd);
     if (error == -ETIMEDOUT)
         snprintf(why, size, "task %u did not join the segment within %g s",
                  params->members[missing], seconds);
@@ -188,7 +257,7 @@ static int join(const struct segment_params *params, struct segment *segment, co
         error = read_layout(fd, params, &segment->layout);
     if (error == 0)
         error = map(segment, fd);
-    if (fd >= 0)
+    if (fd >= 0 && segment->fd != fd)
         close(fd);
     if (error != 0)
         snprintf(why, size, "cannot join the segment of task %u: %s", params->members[0],
@@ -208,6 +277,9 @@ static void introduce_myself(const struct segment_params *params, struct segment
     me->probe_value = *probe;
     if (sched_getaffinity(0, sizeof(me->cpus), &me->cpus) != 0)
         CPU_ZERO(&me->cpus);
+    reserve_heap(segment);
+    me->heap_address = (uint64_t)(uintptr_t)segment->heap;
+    me->heap_bytes = segment->heap_bytes;
     atomic_store_explicit(&me->state, MEMBER_PRESENT, memory_order_release);
 }
 
@@ -222,6 +294,7 @@ int segment_open(const struct segment_params *params, struct segment **out, char
         return -ENOMEM;
     }
     segment->self = params->self;
+    segment->fd = -1;
     snprintf(key, sizeof(key), "shm.%s.%u", params->client, params->members[0]);
     error = params->self == 0 ? make(params, segment, key, why, size)
                               : join(params, segment, key, why, size);
@@ -246,5 +319,9 @@ void segment_close(struct segment *segment)
                               memory_order_release);
         munmap(segment->base, segment->layout.bytes);
     }
+    if (segment->heap != NULL)
+        munmap(segment->heap, segment->heap_bytes);
+    if (segment->fd >= 0)
+        close(segment->fd);
     free(segment);
 }

@@ -2,6 +2,7 @@
  * The node segment: one anonymous memory file per client and host, mapped by all its tasks there.
  *
  *   header page | per task: one page of facts, then per context an inbox, lanes and chunks
+ *               | per task: its heap, which nobody maps before it is used (shared_heap.h)
  *
  * Pages are touched by whoever first needs them, so an unused context costs address space only.
  * The file has no name anywhere: the task with the lowest id on the host makes it and hands it to
@@ -37,7 +38,9 @@ struct segment_layout {
     uint64_t chunk_offset;
     uint64_t context_stride;
     uint64_t member_stride;
-    uint64_t bytes;
+    uint64_t bytes;       /* of everything but the heaps: what is mapped at once */
+    uint64_t heap_stride; /* from one task's heap to the next one's; the first is at `bytes` */
+    uint64_t file_bytes;
 };
 
 enum member_state {
@@ -55,12 +58,17 @@ struct segment_member {
     uint64_t probe_address; /* of a word in this task's private memory ... */
     uint64_t probe_value;   /* ... and what stands there: peers read it to try single copy */
     cpu_set_t cpus;         /* the task's affinity */
+    uint64_t heap_address;  /* where it has its own heap */
+    uint64_t heap_bytes;    /* 0: it has none */
 };
 
 struct segment {
     struct segment_layout layout;
     char *base;
     uint32_t self; /* my index among the members */
+    int fd;
+    char *heap; /* my own, closed to everybody until it is used; NULL: no room for it */
+    size_t heap_bytes;
 };
 
 struct segment_params {
@@ -79,6 +87,12 @@ struct segment_params {
 int segment_open(const struct segment_params *params, struct segment **segment, char *why,
                  size_t size);
 void segment_close(struct segment *segment);
+
+/*
+ * Addresses for a heap, aligned to HEAP_ALIGNMENT_MOST and not accessible, so that locking all
+ * memory or writing a core touches nothing. To be mapped over, and unmapped by the caller. Or NULL.
+ */
+void *segment_reserve(size_t bytes);
 
 static inline struct segment_member *segment_member(const struct segment *segment, uint32_t index)
 {

@@ -81,6 +81,7 @@ static void shm_close(struct device *base)
         if (watched > 0)
             close(watched - 1);
     }
+    shared_heap_close(device->heap);
     if (device->segment != NULL)
         segment_close(device->segment);
     free(device->watched);
@@ -120,6 +121,10 @@ static int shm_open(const struct device_params *params, struct device **out, cha
         segment.member_count = device->member_count;
         segment.self = (uint32_t)shm_member_of(device, params->bootstrap->task);
         error = segment_open(&segment, &device->segment, why, size);
+        if (error == 0 && shared_heap_open(device->segment, &device->heap) != 0) {
+            snprintf(why, size, "out of memory");
+            error = -ENOMEM;
+        }
     } else {
         snprintf(why, size, "out of memory");
     }
@@ -173,6 +178,10 @@ const struct device_ops shm_device_ops = {
     .am = shm_am,
     .get = shm_get,
     .put = shm_put,
+    .map = shm_map,
+    .heap_alloc = shm_heap_alloc,
+    .heap_free = shm_heap_free,
+    .heap_view = shm_heap_view,
     .advance = shm_advance,
     .pending = shm_pending,
     .arm = shm_arm,

@@ -1,6 +1,7 @@
 /*
  * The shm device's objects, shared by its files: shm.c (device), port.c (ports: moving packets),
- * copy.c (single copy), watch.c (who has died), sleep.c (waiting and waking).
+ * copy.c (single copy), heap.c (the shared heap, as the device has it), watch.c (who has died),
+ * sleep.c (waiting and waking).
  */
 #ifndef LIBPAMI_DEVICE_SHM_SHM_H
 #define LIBPAMI_DEVICE_SHM_SHM_H
@@ -14,12 +15,14 @@
 #include "device/shm/lane.h"
 #include "device/shm/pacing.h"
 #include "device/shm/segment.h"
+#include "device/shm/shared_heap.h"
 #include "util/list.h"
 
 struct shm_device {
     struct device device;
     struct bootstrap *bootstrap;
     struct segment *segment;
+    struct shared_heap *heap;
     uint32_t *members; /* tasks of this host, ascending */
     uint32_t member_count;
     bool pretended;              /* the launcher pretends nodes: some members are "remote" */
@@ -82,6 +85,12 @@ int shm_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_
             struct transfer *transfer);
 int shm_put(struct path *path, const void *local, uint64_t remote, size_t bytes, size_t *moved,
             struct transfer *transfer);
+
+/* heap.c */
+int shm_map(struct path *path, uint64_t remote, size_t bytes, void **local);
+int shm_heap_alloc(struct device *device, size_t bytes, size_t alignment, int node, void **address);
+int shm_heap_free(struct device *device, void *address);
+int shm_heap_view(struct device *device, uint32_t task, struct heap_view *view);
 
 /* watch.c */
 int shm_watch_member(struct shm_port *port, uint32_t member);

@@ -66,6 +66,7 @@ int sim_network_create(const struct sim_rules *rules, const pamix_sim_config_t *
     list_init(&network->ready);
     list_init(&network->crowded);
     atomic_init(&network->woken, NULL);
+    pthread_mutex_init(&network->heap_lock, NULL);
     sim_random_seed(&network->random, config->seed);
     for (unsigned i = 0; i < SIM_SIZE_CLASSES; i++)
         pool_init(&network->packets[i], sizeof(struct sim_packet) + ((size_t)64 << i), 0);
@@ -110,6 +111,7 @@ void sim_network_release(struct sim_network *network)
         pool_finish(&network->packets[i]);
     pool_finish(&network->copies);
     sim_queue_finish(&network->queue);
+    pthread_mutex_destroy(&network->heap_lock);
     free(network->tasks);
     free(network->endpoints);
     free(network->nodes);

@@ -26,6 +26,7 @@
 #ifndef LIBPAMI_DEVICE_SIM_NETWORK_H
 #define LIBPAMI_DEVICE_SIM_NETWORK_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,6 +88,8 @@ struct sim_task {
     bootstrap_failure_fn *tell;
     void *tell_cookie;
     struct sim_task *next_told; /* those that want to be told of deaths */
+    struct sim_heap *heap;      /* NULL: nobody has asked for it */
+    bool heap_closed;           /* the client has gone */
 };
 
 struct sim_endpoint {
@@ -162,6 +165,7 @@ struct sim_network {
     struct list crowded; /* endpoints with waiters */
     _Atomic(struct sim_endpoint *) woken;
     struct sim_endpoint *running;
+    pthread_mutex_t heap_lock; /* for heap and heap_closed of the tasks */
     struct sim_task *tasks;
     struct sim_task *told;
     uint32_t task_count;
@@ -293,6 +297,13 @@ int sim_link_watch(struct sim_link *link, unsigned how);
 /* The port closes, or its task dies: the link waits for nothing any more. */
 void sim_link_rest(struct sim_link *link);
 void sim_tend(struct port *port, void (*gone)(void *context, uint32_t endpoint));
+
+/* ---- memory.c ---- */
+
+int sim_heap_alloc(struct device *device, size_t bytes, size_t alignment, int node, void **address);
+int sim_heap_free(struct device *device, void *address);
+int sim_heap_view(struct device *device, uint32_t task, struct heap_view *view);
+void sim_heap_close(struct sim_task *task);
 
 /* ---- identity.c ---- */
 

@@ -55,6 +55,7 @@ static void sim_close(struct device *base)
 {
     struct sim_device *device = container_of(base, struct sim_device, device);
 
+    sim_heap_close(device->task);
     sim_network_release(device->task->network);
     free(device);
 }
@@ -199,6 +200,9 @@ const struct device_ops sim_device_ops = {
     .am = sim_am,
     .get = sim_get,
     .put = sim_put,
+    .heap_alloc = sim_heap_alloc,
+    .heap_free = sim_heap_free,
+    .heap_view = sim_heap_view,
     .advance = sim_advance,
     .pending = sim_pending,
     .arm = sim_arm,
