@@ -28,10 +28,10 @@ pami_result_t PAMIX_Context_wait(pami_context_t context, size_t maximum_us);
 /* ----------------------------------------------------------------------------- shared heap -- */
 
 /*
- * Memory that the tasks of a node share. Each task allocates in a heap of its own, of which it alone
- * is the owner; the other tasks of its node can reach all of it with plain loads and stores, after
- * casting: turning an address of the owner into one of their own. PAMI calls that are given such
- * addresses find out by themselves and copy directly.
+ * Memory that the tasks of a node share. Each task allocates in a heap of its own, and the others of
+ * its node can reach all of it with plain loads and stores, after casting: turning an address of
+ * the owner into one of their own. PAMI calls that are given such addresses find out by themselves
+ * and go straight to the memory.
  *
  * Heaps are per client, have no name in any file system, and are gone with the processes. Pages
  * appear when they are touched and are given back some time after they were freed. PAMI_HEAP_BYTES
@@ -46,8 +46,8 @@ pami_result_t PAMIX_Context_wait(pami_context_t context, size_t maximum_us);
 #define PAMIX_MEM_ALIGNMENT_MOST 2097152u /* bytes */
 
 /*
- * Allocates memory with undefined content in the caller\x27s heap. Any thread.
- *   bytes      not 0; there is no limit but the heap\x27s
+ * Allocates memory with undefined content in the caller's heap. Any thread.
+ *   bytes      not 0; there is no limit but the heap's
  *   alignment  bytes, a power of two up to PAMIX_MEM_ALIGNMENT_MOST; 0: as malloc. The same holds
  *              for the addresses that neighbours cast to.
  *   node       a NUMA node or PAMIX_MEM_*. A wish: where the node is full, another one is used.
@@ -60,13 +60,13 @@ pami_result_t PAMIX_Mem_alloc(pami_client_t client, size_t bytes, size_t alignme
                               void **address);
 
 /*
- * Frees a block of the caller\x27s heap. Any thread of the task that allocated it. Neighbours must not
+ * Frees a block of the caller's heap. Any thread of the task that allocated it. Neighbours must not
  * use it any more: nothing stops them, and they would find other data there. NULL: nothing to do.
  * PAMI_INVAL: not the start of a block that is allocated; nothing was done.
  */
 pami_result_t PAMIX_Mem_free(pami_client_t client, void *address);
 
-/* Where a task\x27s heap is, for casting; see PAMIX_Mem_view. To be used by PAMIX_Mem_cast only. */
+/* Where a task's heap is, for casting; see PAMIX_Mem_view. To be used by PAMIX_Mem_cast only. */
 typedef struct {
     uint64_t remote; /* in the task that owns it */
     char *local;     /* here */
@@ -102,11 +102,11 @@ static __inline__ void *PAMIX_Mem_cast(const pamix_heap_view_t *view, const void
 }
 
 /*
- * Access to memory that has been cast, or is one\x27s own. All of these are done when they return, and
- * are seen by everybody. Words are aligned to their size. Stores release and loads acquire: what was
- * written before the store of a flag is seen after a load of the flag. The operations that read and
- * write are atomic and totally ordered, among themselves, with PAMI_Rmw from anywhere, and with
- * sequentially consistent atomics of the program\x27s own on the same words.
+ * Access to memory that has been cast, or is one's own. Each is done when it returns, and seen by
+ * everybody. Words are aligned to their size. Stores release and loads acquire: what was written
+ * before the store of a flag is seen after a load of the flag. The operations that read and write
+ * are atomic and totally ordered, among themselves, with PAMI_Rmw from anywhere, and with
+ * sequentially consistent atomics of the program on the same words.
  */
 static __inline__ void PAMIX_Mem_put8(void *cast, uint64_t value)
 {

@@ -41,8 +41,8 @@ int heap_create(size_t bytes, size_t page, heap_release_function *release, void 
 void heap_destroy(struct heap *heap);
 
 /*
- * At least `bytes` bytes (not 0) at a multiple of `alignment`, a power of two; it means something up
- * to what the range itself is aligned to.
+ * At least `bytes` bytes (not 0) at a multiple of `alignment`, a power of two, which counts within
+ * the range: it is to be aligned itself.
  * 0; -ENOSPC: the range has no such room; -ENOMEM: no memory for the bookkeeping.
  */
 int heap_alloc(struct heap *heap, size_t bytes, size_t alignment, size_t *offset);
