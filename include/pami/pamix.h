@@ -28,8 +28,8 @@ pami_result_t PAMIX_Context_wait(pami_context_t context, size_t maximum_us);
 /* ----------------------------------------------------------------------------- shared heap -- */
 
 /*
- * Memory that the tasks of a node share. Each task allocates in a heap of its own, and the others of
- * its node can reach all of it with plain loads and stores, after casting: turning an address of
+ * Memory that the tasks of a node share. Each task allocates in a heap of its own, and the others
+ * of its node can reach all of it with plain loads and stores, after casting: turning an address of
  * the owner into one of their own. PAMI calls that are given such addresses find out by themselves
  * and go straight to the memory.
  *
