@@ -170,6 +170,57 @@ static __inline__ uint32_t PAMIX_Mem_compare_swap4(void *cast, uint32_t test, ui
     return test;
 }
 
+/* -------------------------------------------------------------------- asynchronous progress -- */
+
+/*
+ * Progress while the program does something else: threads of the library advance contexts for it.
+ *
+ * The threads of a client are started when the first of its contexts is enabled, and end before
+ * the first is destroyed. Context number i belongs to thread i modulo their number, for good: all
+ * callbacks that do not run inside an advance of the program's run on that thread. A thread sleeps
+ * while there is nothing to do and is woken by messages and posts.
+ *
+ * A context stays single-threaded. The thread takes the context lock by trylock and gives it up
+ * after the pass that it is in when somebody wants it. So a program may
+ *   - post only, and send from callbacks: no lock is needed;
+ *   - lock the context around everything it does with it. While it holds the lock nothing
+ *     advances but what it advances itself;
+ *   - advance or wait without the lock; but nothing else: sends and other calls on an enabled
+ *     context need the lock unless they are made from callbacks.
+ *
+ * EXT_async_progress (PAMI_Extension_open) offers the same by the names other libraries use.
+ */
+typedef struct {
+    size_t threads;   /* 0: PAMI_ASYNC_THREADS, by default as many as there are cores to spare */
+    const char *cpus; /* as PAMI_ASYNC_CPUS: thread t runs on the t-th of the list; NULL: that */
+} pamix_context_async_t;
+
+/*
+ * From now on the contexts, of one client, are advanced. Those that are, stay so. Thread-safe.
+ *   how  read during the call; only the first call for a client can decide. NULL: the options
+ * PAMI_INVAL: not a context, or of a simulation; cpus is no list. PAMI_ENOMEM. PAMI_ERROR.
+ */
+pami_result_t PAMIX_Context_async_enable(pami_context_t contexts[], size_t count,
+                                         const pamix_context_async_t *how);
+
+/*
+ * No longer. When it returns, the thread has left the contexts; from a callback, it leaves them
+ * once the callback has returned. Thread-safe. PAMI_INVAL.
+ */
+pami_result_t PAMIX_Context_async_disable(pami_context_t contexts[], size_t count);
+
+typedef struct {
+    int enabled;
+    int thread;                /* which one of the client's, -1: none yet */
+    int cpu;                   /* where that runs, -1: the system decides */
+    unsigned threads;          /* that the client has */
+    unsigned long long events; /* handled by the thread */
+} pamix_context_async_status_t;
+
+/* Thread-safe. PAMI_INVAL. */
+pami_result_t PAMIX_Context_async_query(pami_context_t context,
+                                        pamix_context_async_status_t *status);
+
 /* ------------------------------------------------------------------------------- simulation -- */
 
 /*

@@ -137,6 +137,7 @@ static struct client *client_new(const char *name, struct bootstrap *bootstrap)
     if (client == NULL)
         return NULL;
     client->magic = CLIENT_MAGIC;
+    pthread_mutex_init(&client->async_lock, NULL);
     client->pid = getpid();
     list_init(&client->link);
     snprintf(client->name, sizeof(client->name), "%s", name);

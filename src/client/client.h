@@ -7,6 +7,7 @@
 #ifndef LIBPAMI_CLIENT_CLIENT_H
 #define LIBPAMI_CLIENT_CLIENT_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -36,8 +37,10 @@ struct client {
     struct context *contexts[ENDPOINT_OFFSETS_MAX];
     size_t context_count;
     char processor_name[PROCESSOR_NAME_MAX];
-    size_t *local_tasks; /* for PAMI_CLIENT_LOCAL_TASKS */
-    uint8_t *is_local;   /* per task, for the extension */
+    size_t *local_tasks;      /* for PAMI_CLIENT_LOCAL_TASKS */
+    uint8_t *is_local;        /* per task, for the extension */
+    struct async_pool *async; /* NULL until a context is enabled */
+    pthread_mutex_t async_lock;
 };
 
 /* The client behind a handle, NULL when it is none. The handle may be anything. */

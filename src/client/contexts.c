@@ -5,10 +5,8 @@
  * on are not delivered, their senders get an answer that says so.
  */
 #include <errno.h>
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "client/async.h"
 #include "client/client.h"
 #include "client/registry.h"
 #include "p2p/p2p.h"
@@ -46,6 +44,7 @@ void client_destroy_contexts(struct client *client)
     double seconds = client->clock.now != NULL ? 0 : option_seconds(OPT_DRAIN_TIMEOUT);
     size_t count = client->context_count;
 
+    async_finish(client);
     /* All drain before the first goes: they may owe to one another. */
     if (count != 0)
         p2p_drain(client->contexts, count, seconds);
@@ -65,11 +64,13 @@ static bool take_over(struct context *context)
 {
     double end = clock_now() + LEAVE_ADVANCE_SECONDS;
 
-    atomic_store_explicit(&context->closing, true, memory_order_seq_cst);
-    /* Whoever enters an advance now sees `closing`; whoever was quicker is seen below. */
-    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    atomic_fetch_or_explicit(&context->guard, GUARD_CLOSING, memory_order_seq_cst);
+    share_barrier(); /* whoever enters an advance now sees it; whoever was quicker is seen below */
     while (atomic_load_explicit(&context->advancing, memory_order_acquire) /* E1 */ ||
            !context_lock_try(&context->lock))
+        if (clock_now() > end)
+            return false;
+    while (!share_enter(context))
         if (clock_now() > end)
             return false;
     return true;

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "bootstrap/bootstrap.h"
+#include "client/async.h"
 #include "client/client.h"
 #include "util/error.h"
 
@@ -66,6 +67,29 @@ static void *local_one(const struct extension *extension)
 static const struct symbol local_symbols[] = {
     {"base", local_base}, {"stride", local_one}, {"bitmask", local_one}, {NULL, NULL}};
 
+/* ---- EXT_async_progress ---- */
+
+static void *find_register(const struct extension *extension)
+{
+    (void)extension;
+    return (void *)(uintptr_t)async_register;
+}
+
+static void *find_enable(const struct extension *extension)
+{
+    (void)extension;
+    return (void *)(uintptr_t)async_enable;
+}
+
+static void *find_disable(const struct extension *extension)
+{
+    (void)extension;
+    return (void *)(uintptr_t)async_disable;
+}
+
+static const struct symbol async_symbols[] = {
+    {"register", find_register}, {"enable", find_enable}, {"disable", find_disable}, {NULL, NULL}};
+
 /* ---- EXT_test_extension ---- */
 
 struct test_record {
@@ -109,6 +133,11 @@ static const struct extension_row extension_table[] = {
         .needs_client = true,
         .prepare = prepare_local,
         .symbols = local_symbols,
+    },
+    {
+        .name = "EXT_async_progress",
+        .alias = "async_progress",
+        .symbols = async_symbols,
     },
     {
         .name = "EXT_test_extension",

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
+#include "client/async.h"
 #include "client/client.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -61,6 +62,9 @@ static bool answer(const struct client *client, pami_configuration_t *query)
         return true;
     case PAMI_CLIENT_MEMORY_OPTIMIZE:
         query->value.intval = 0;
+        return true;
+    case ASYNC_GUARANTEE_ATTRIBUTE: /* never suspended */
+        query->value.intval = 1;
         return true;
     default:
         return false;

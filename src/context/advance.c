@@ -123,14 +123,16 @@ static int guarded_pass(struct context *context)
 {
     int events;
 
-    if (unlikely(context_inside(context)))
+    if (unlikely(context_inside(context)) && share_nested(context))
         return 0;
-    misuse_enter(context, "PAMI_Context_advance");
     context_enter(context);
-    if (unlikely(atomic_load_explicit(&context->closing, memory_order_relaxed)))
-        events = 0;
-    else
-        events = context_pass(context);
+    atomic_signal_fence(memory_order_seq_cst); /* what guard's setter orders by its barrier */
+    if (unlikely(atomic_load_explicit(&context->guard, memory_order_relaxed) != 0)) {
+        context_leave(context);
+        return context_shared(context) ? share_pass(context) : 0;
+    }
+    misuse_enter(context, "PAMI_Context_advance");
+    events = context_pass(context);
     context_leave(context);
     misuse_leave(context);
     return events;
@@ -142,7 +144,7 @@ pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
 
     if (unlikely(context == NULL))
         return error_set(PAMI_INVAL, "PAMI_Context_advance: context: %s", context_fault(handle));
-    if (unlikely(context_inside(context))) {
+    if (unlikely(context_inside(context)) && share_nested(context)) {
         misuse_nested(context, "PAMI_Context_advance");
         return PAMI_EAGAIN;
     }
@@ -151,7 +153,10 @@ pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
             idle_passes = 0;
             return PAMI_SUCCESS;
         }
-        if (!has_sent(context) && yield_if_idle(context->core))
+        /* The counters of a shared context may be another thread's now. */
+        if (unlikely(context_shared(context)))
+            yield_if_idle(context->core);
+        else if (!has_sent(context) && yield_if_idle(context->core))
             context->counters[COUNTER_YIELDS]++;
     }
     return PAMI_EAGAIN;
@@ -201,10 +206,10 @@ pami_result_t PAMI_Context_trylock_advancev(pami_context_t handles[], size_t cou
         for (size_t i = 0; i < count; i++) {
             struct context *context = handles[i];
 
-            if (!context_lock_try(&context->lock))
+            if (!context_try(context))
                 continue;
             events += guarded_pass(context);
-            context_lock_release(&context->lock);
+            context_unlock(context);
         }
         if (events != 0) {
             idle_passes = 0;

@@ -9,4 +9,19 @@
 /* Slow house-keeping: let the devices look for peers that have gone. */
 void context_tend(struct context *context);
 
+/*
+ * Sleeping (wait.c), for whoever owns the context: an advance would do something now; something is
+ * to be tried again although nobody will ring; the ports ring from now on, or no longer.
+ */
+bool context_has_events(const struct context *context);
+bool context_has_retries(const struct context *context);
+void context_arm(struct context *context);
+void context_disarm(struct context *context);
+
+/* The word that the port's ringing changes (device_ops.doorbell). */
+static inline atomic_uint *context_doorbell(struct context *context)
+{
+    return context->ports[0]->ops->doorbell(context->ports[0]);
+}
+
 #endif

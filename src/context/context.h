@@ -22,6 +22,7 @@
 #include "context/dispatch.h"
 #include "context/lock.h"
 #include "context/misuse.h"
+#include "context/share.h"
 #include "device/device.h"
 #include "util/cpu.h"
 #include "util/list.h"
@@ -107,11 +108,11 @@ struct context {
     uint32_t offset;
 
     atomic_bool advancing; /* inside an advance: a nested one answers EAGAIN; see context_enter */
-    atomic_bool closing;
-    bool paused;      /* too much is held: the ports are not read until that changes */
-    uint32_t passes;  /* of all, for house-keeping */
-    uint64_t sends;   /* short sends as of the last idle pass */
-    uint64_t tend_at; /* clock_ticks of the next house-keeping */
+    atomic_uint guard;     /* enum context_guard: what keeps an advance out */
+    bool paused;           /* too much is held: the ports are not read until that changes */
+    uint32_t passes;       /* of all, for house-keeping */
+    uint64_t sends;        /* short sends as of the last idle pass */
+    uint64_t tend_at;      /* clock_ticks of the next house-keeping */
 
     struct port *ports[DEVICES_MAX]; /* NULL where the device has none */
     size_t port_count;
@@ -124,6 +125,7 @@ struct context {
     struct misuse misuse;
 
     CACHE_ALIGNED struct context_lock lock;
+    CACHE_ALIGNED struct context_share share;
     struct workqueue work;
 };
 
@@ -136,9 +138,10 @@ static inline struct context *context_from_handle(pami_context_t handle)
 }
 
 /*
- * The owner's mark that it is inside. Only the end of the process looks at it from elsewhere:
- * it sets `closing`, makes every thread pass a barrier, and waits for the mark to go (E1 pairs with
- * the acquiring load in client_leave); a plain store is all that an advance pays.
+ * The owner's mark that it is inside. Only the end of the process and the beginning of sharing look
+ * at it from elsewhere: they set `guard`, make every thread pass a barrier, and wait for the mark
+ * to go (E1 pairs with the acquiring loads in client_leave and share.c); a plain store is all that
+ * an advance pays. In a shared context the mark is only a hint: the gate decides.
  */
 static inline bool context_inside(const struct context *context)
 {
@@ -154,6 +157,16 @@ static inline void context_leave(struct context *context)
 {
     atomic_store_explicit(&context->advancing, false, memory_order_release); /* E1 */
 }
+
+/* Has it a helper (share.h)? */
+static inline bool context_shared(const struct context *context)
+{
+    return (atomic_load_explicit(&context->guard, memory_order_relaxed) & GUARD_SHARED) != 0;
+}
+
+/* lock.c: the program's trylock and unlock, which a helper hears of. */
+bool context_try(struct context *context);
+bool context_unlock(struct context *context);
 
 /* Why context_from_handle said no, for error texts. */
 static inline const char *context_fault(pami_context_t handle)

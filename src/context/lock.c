@@ -15,7 +15,7 @@
 /* Its address names the thread. */
 static _Thread_local char thread_mark __attribute__((tls_model("initial-exec")));
 
-static uintptr_t self(void)
+uintptr_t context_lock_self(void)
 {
     return (uintptr_t)&thread_mark;
 }
@@ -32,12 +32,12 @@ bool context_lock_try(struct context_lock *lock)
     uintptr_t owner = atomic_load_explicit(&lock->owner, memory_order_relaxed);
 
     if (owner == 0 &&
-        atomic_compare_exchange_strong_explicit(&lock->owner, &owner, self(), memory_order_acquire,
-                                                memory_order_relaxed)) {
+        atomic_compare_exchange_strong_explicit(&lock->owner, &owner, context_lock_self(),
+                                                memory_order_acquire, memory_order_relaxed)) {
         lock->depth = 1;
         return true;
     }
-    if (owner != self())
+    if (owner != context_lock_self())
         return false;
     lock->depth++;
     return true;
@@ -59,13 +59,37 @@ void context_lock_acquire(struct context_lock *lock)
 
 bool context_lock_release(struct context_lock *lock)
 {
-    if (atomic_load_explicit(&lock->owner, memory_order_relaxed) != self())
+    if (atomic_load_explicit(&lock->owner, memory_order_relaxed) != context_lock_self())
         return false;
     if (--lock->depth != 0)
         return true;
     atomic_store_explicit(&lock->owner, 0, memory_order_release);
     if (unlikely(atomic_load_explicit(&lock->waiters, memory_order_relaxed) != 0))
         sched_yield();
+    return true;
+}
+
+bool context_try(struct context *context)
+{
+    if (context_lock_try(&context->lock))
+        return true;
+    if (unlikely(context_shared(context)))
+        atomic_store_explicit(&context->share.wanted, true, memory_order_relaxed);
+    return false;
+}
+
+bool context_unlock(struct context *context)
+{
+    bool left_work;
+
+    if (likely(!context_shared(context)))
+        return context_lock_release(&context->lock);
+    if (!context_lock_held(&context->lock))
+        return false;
+    left_work = context->lock.depth == 1 && share_left_work(context);
+    context_lock_release(&context->lock);
+    if (unlikely(left_work))
+        share_ring(context);
     return true;
 }
 
@@ -85,7 +109,7 @@ pami_result_t PAMI_Context_trylock(pami_context_t handle)
 
     if (context == NULL)
         return error_set(PAMI_INVAL, "PAMI_Context_trylock: context: %s", context_fault(handle));
-    return context_lock_try(&context->lock) ? PAMI_SUCCESS : PAMI_EAGAIN;
+    return context_try(context) ? PAMI_SUCCESS : PAMI_EAGAIN;
 }
 
 pami_result_t PAMI_Context_unlock(pami_context_t handle)
@@ -94,7 +118,7 @@ pami_result_t PAMI_Context_unlock(pami_context_t handle)
 
     if (context == NULL)
         return error_set(PAMI_INVAL, "PAMI_Context_unlock: context: %s", context_fault(handle));
-    if (!context_lock_release(&context->lock))
+    if (!context_unlock(context))
         return error_set(PAMI_INVAL,
                          "PAMI_Context_unlock: context: the calling thread does not hold its lock");
     return PAMI_SUCCESS;

@@ -1,5 +1,6 @@
 /*
- * The context lock, which is the user's: the library never takes it by itself.
+ * The context lock, which is the user's. Of the library only the thread of asynchronous progress
+ * takes it (share.h), and gives it up as soon as somebody waits for it.
  *
  * Recursive for its owner. Waiters spin, then yield; who releases it while others wait yields, so
  * that a thread that takes it again at once does not keep them out. No system call happens while
@@ -18,9 +19,18 @@ struct context_lock {
     atomic_uint waiters;    /* threads that want it */
 };
 
+/* A value unique to the calling thread, never 0. */
+uintptr_t context_lock_self(void);
+
 void context_lock_init(struct context_lock *lock);
 void context_lock_acquire(struct context_lock *lock);
 bool context_lock_try(struct context_lock *lock);
+
+/* Does the calling thread hold it? */
+static inline bool context_lock_held(const struct context_lock *lock)
+{
+    return atomic_load_explicit(&lock->owner, memory_order_relaxed) == context_lock_self();
+}
 
 /* False when the calling thread does not hold it. */
 bool context_lock_release(struct context_lock *lock);

@@ -7,6 +7,8 @@
  */
 #include <pami/pamix.h>
 
+#include <sched.h>
+
 #include "context/advance.h"
 #include "context/context.h"
 #include "util/clock.h"
@@ -19,8 +21,7 @@
 /* Looks before the first sleep. */
 #define LOOKS_BEFORE_SLEEP 200
 
-/* An advance would do something now. */
-static bool has_events(const struct context *context)
+bool context_has_events(const struct context *context)
 {
     if (!completion_queue_empty(&context->completions))
         return true;
@@ -32,9 +33,25 @@ static bool has_events(const struct context *context)
     return false;
 }
 
-static bool has_retries(const struct context *context)
+bool context_has_retries(const struct context *context)
 {
     return !list_empty(&context->retries) || context->work.again_first != NULL;
+}
+
+void context_arm(struct context *context)
+{
+    context->ports[0]->ops->arm(context->ports[0]);
+}
+
+/* A helper may rely on being rung: it has to look for itself. */
+void context_disarm(struct context *context)
+{
+    struct port *port = context->ports[0];
+
+    if (unlikely(context_shared(context)))
+        port->ops->wake(port);
+    else
+        port->ops->disarm(port);
 }
 
 /* True when there is something after all. */
@@ -43,36 +60,28 @@ static bool sleep_once(struct context *context, uint64_t microseconds)
     struct port *port = context->ports[0];
     bool ready;
 
-    port->ops->arm(port);
-    ready = has_events(context);
+    context_arm(context);
+    ready = context_has_events(context);
     if (!ready) {
         context->counters[COUNTER_SLEEPS]++;
         port->ops->sleep(port, microseconds);
-        ready = has_events(context);
+        ready = context_has_events(context);
     }
-    port->ops->disarm(port);
+    context_disarm(context);
     return ready;
 }
 
-pami_result_t PAMIX_Context_wait(pami_context_t handle, size_t maximum_us)
+/* The owner waits. */
+static pami_result_t wait_for_events(struct context *context, size_t maximum_us, uint64_t start)
 {
-    struct context *context = context_from_handle(handle);
-    uint64_t start;
-
-    if (context == NULL)
-        return error_set(PAMI_INVAL, "PAMIX_Context_wait: context: %s", context_fault(handle));
-    /* Simulated time does not pass while we sleep. */
-    if (context->core->simulated)
-        return has_events(context) ? PAMI_SUCCESS : PAMI_EAGAIN;
     for (int i = 0; i < LOOKS_BEFORE_SLEEP; i++) {
-        if (has_events(context))
+        if (context_has_events(context))
             return PAMI_SUCCESS;
         cpu_relax();
     }
-    start = clock_now_ns();
     for (;;) {
         uint64_t passed = (clock_now_ns() - start) / 1000;
-        uint64_t nap = has_retries(context) ? SLEEP_RETRY_US : SLEEP_LONGEST_US;
+        uint64_t nap = context_has_retries(context) ? SLEEP_RETRY_US : SLEEP_LONGEST_US;
 
         if (passed >= maximum_us)
             return PAMI_EAGAIN;
@@ -80,8 +89,51 @@ pami_result_t PAMIX_Context_wait(pami_context_t handle, size_t maximum_us)
             nap = maximum_us - passed;
         if (sleep_once(context, nap))
             return PAMI_SUCCESS;
-        if (has_retries(context))
+        if (context_has_retries(context))
             return PAMI_SUCCESS;
         context_tend(context);
     }
+}
+
+/* What the helper has done since may be what the program waits for. */
+static bool was_helped(struct context *context)
+{
+    uint64_t helped = atomic_load_explicit(&context->share.helped, memory_order_relaxed);
+
+    if (helped == context->share.known)
+        return false;
+    context->share.known = helped;
+    return true;
+}
+
+/* The same with a helper, which stays outside while we wait. */
+static pami_result_t wait_shared(struct context *context, size_t maximum_us, uint64_t start)
+{
+    pami_result_t result;
+
+    if (share_owned(context))
+        return wait_for_events(context, maximum_us, start);
+    while (!share_enter(context)) {
+        atomic_store_explicit(&context->share.wanted, true, memory_order_relaxed);
+        if ((clock_now_ns() - start) / 1000 >= maximum_us)
+            return PAMI_EAGAIN;
+        sched_yield();
+    }
+    result = was_helped(context) ? PAMI_SUCCESS : wait_for_events(context, maximum_us, start);
+    share_leave(context);
+    return result;
+}
+
+pami_result_t PAMIX_Context_wait(pami_context_t handle, size_t maximum_us)
+{
+    struct context *context = context_from_handle(handle);
+
+    if (context == NULL)
+        return error_set(PAMI_INVAL, "PAMIX_Context_wait: context: %s", context_fault(handle));
+    /* Simulated time does not pass while we sleep. */
+    if (context->core->simulated)
+        return context_has_events(context) ? PAMI_SUCCESS : PAMI_EAGAIN;
+    if (context_shared(context))
+        return wait_shared(context, maximum_us, clock_now_ns());
+    return wait_for_events(context, maximum_us, clock_now_ns());
 }

@@ -12,6 +12,8 @@
 #ifndef LIBPAMI_DEVICE_DEVICE_H
 #define LIBPAMI_DEVICE_DEVICE_H
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -205,9 +207,18 @@ struct device_ops {
     void (*sleep)(struct port *port, uint64_t microseconds);
     void (*wake)(struct port *port);
 
+    /* The word of a shared futex that arm sets to 1 and wake to 0, for a thread that sleeps for
+     * several ports at once; it stays where it is while the device is open. NULL: sleep is the
+     * only way. */
+    atomic_uint *(*doorbell)(struct port *port);
+
     /* Tasks of this host that compete for the processors of this one, itself included; a task that
      * may run on other processors too counts in part. NULL: does not know. */
     double (*load)(struct device *device);
+
+    /* Add the processors to which other tasks of this host are bound, if they are to a part of
+     * what they might use. NULL: does not know. */
+    void (*occupied)(struct device *device, cpu_set_t *cpus);
 
     /* Slow house-keeping, called now and then: report each path whose destination has gone, once,
      * after everything that it sent has been delivered. */

@@ -166,6 +166,20 @@ static double shm_load(struct device *base)
     return load;
 }
 
+/* Who may run everywhere is bound to nothing. */
+static void shm_occupied(struct device *base, cpu_set_t *cpus)
+{
+    struct shm_device *device = container_of(base, struct shm_device, device);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+    for (uint32_t i = 0; i < device->member_count; i++) {
+        const struct segment_member *member = segment_member(device->segment, i);
+
+        if (i != device->segment->self && CPU_COUNT(&member->cpus) < online)
+            CPU_OR(cpus, cpus, &member->cpus);
+    }
+}
+
 const struct device_ops shm_device_ops = {
     .name = "shm",
     .description = "shared memory of one host: one inbox per context, single copy for large data",
@@ -188,6 +202,8 @@ const struct device_ops shm_device_ops = {
     .disarm = shm_disarm,
     .sleep = shm_sleep,
     .wake = shm_wake,
+    .doorbell = shm_doorbell,
     .load = shm_load,
+    .occupied = shm_occupied,
     .tend = shm_tend,
 };

@@ -103,6 +103,7 @@ void shm_arm(struct port *port);
 void shm_disarm(struct port *port);
 void shm_sleep(struct port *port, uint64_t microseconds);
 void shm_wake(struct port *port);
+atomic_uint *shm_doorbell(struct port *port);
 void shm_wake_inbox(struct inbox *inbox);
 
 /* What a sender pays for sleepers: one load of a line that rarely changes. */

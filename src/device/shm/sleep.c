@@ -9,6 +9,7 @@
  * sleeps are cut short instead.
  */
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -64,7 +65,12 @@ void shm_sleep(struct port *port, uint64_t microseconds)
 void shm_wake_inbox(struct inbox *inbox)
 {
     if (atomic_exchange_explicit(&inbox->sleeping, 0, memory_order_relaxed) != 0)
-        syscall(SYS_futex, &inbox->sleeping, FUTEX_WAKE, 1, NULL, NULL, 0);
+        syscall(SYS_futex, &inbox->sleeping, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+atomic_uint *shm_doorbell(struct port *port)
+{
+    return &shm_port_of(port)->reader.inbox->sleeping;
 }
 
 void shm_wake(struct port *port)

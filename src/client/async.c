@@ -1,0 +1,540 @@
+/*
+ * The threads of asynchronous progress (async.h).
+ *
+ * A thread goes round its contexts: each that is due gets a turn (context/share.h). Then it sleeps
+ * on its own bell, which control and the program ring, and on the doorbells of the contexts that it
+ * left with nothing to do. One that was turned away is tried again after a nap that grows, so that
+ * a program that advances a context by itself, or keeps it locked, is hardly disturbed.
+ *
+ *   serving   events a context is enabled for; set and cleared by any thread. A0: a slot's fields
+ *             are written before serving is released, and read after it was acquired.
+ *   running   the thread is inside the context. Disabling clears serving, then waits for running
+ *             to be false; the thread sets running, then looks at serving (A1: both seq_cst).
+ */
+#include "client/async.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "client/async_sleep.h"
+#include "client/client.h"
+#include "context/advance.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/option.h"
+
+/* Naps of a context that was not to be had, us: they double from the first to the longest. */
+#define NAP_FIRST_US 20u
+#define NAP_LONGEST_SPARE_US 50u /* with a core to spare, so that leaving is noticed soon */
+#define NAP_LONGEST_US 1000u
+#define NAP_LOCKED_US 20000u /* the lock is never given up: who does so rings */
+/* While something is to be tried again; a posted function may ask for that for ever. */
+#define NAP_RETRY_FIRST_US 50u
+#define NAP_RETRY_US 1000u
+/* The longest sleep: house-keeping goes on. */
+#define SLEEP_LONGEST_US 100000u
+
+#define SPINS_SPARE 400u /* idle passes before a sleep: about 10 us */
+#define SPINS_SHARED 32u
+#define SPINS_RETRY 16u
+
+/* Calls of a user's function in one turn. */
+#define USER_CALLS 64
+
+struct async_thread;
+
+struct async_slot {
+    struct context *context;
+    struct async_thread *thread; /* NULL: never enabled */
+    atomic_uint serving;         /* A0, A1: one bit per event */
+    atomic_bool running;         /* A1 */
+    atomic_bool fresh;           /* was enabled: due whatever wake_at says */
+    async_function *progress, *suspend, *resume;
+    void *cookie;
+    uint64_t wake_at; /* ns; the thread's own, as is all that follows */
+    uint32_t nap_us;
+    bool armed;
+};
+
+struct async_thread {
+    struct async_pool *pool;
+    unsigned index;
+    pthread_t thread;
+    struct async_bell bell;
+    atomic_bool stopping;
+    struct share_rules rules; /* without serving, which is the slot's */
+};
+
+struct async_pool {
+    struct client *client;
+    pid_t pid;
+    bool spare; /* there are cores that nobody else needs */
+    unsigned thread_count;
+    struct async_thread *threads;
+    struct async_places places;
+    struct async_slot slots[ENDPOINT_OFFSETS_MAX];
+};
+
+/* ---- one context's turn ---- */
+
+static bool is_serving(struct async_slot *slot)
+{
+    return atomic_load_explicit(&slot->serving, memory_order_seq_cst) != 0; /* A0, A1 */
+}
+
+static enum share_turn user_turn(struct async_slot *slot, const struct share_rules *rules)
+{
+    enum share_turn turn = SHARE_RETRY;
+
+    for (int i = 0; i < USER_CALLS; i++) {
+        slot->progress(slot->context, slot->cookie);
+        if (!is_serving(slot) || atomic_load_explicit(rules->stopping, memory_order_relaxed))
+            return SHARE_ENDED;
+        turn = share_rest(slot->context);
+        if (turn != SHARE_YIELDED)
+            break;
+    }
+    return turn;
+}
+
+static uint32_t next_nap(uint32_t nap, uint32_t first, uint32_t longest)
+{
+    if (nap < first)
+        return first;
+    return nap >= longest / 2 ? longest : 2 * nap;
+}
+
+/* When the slot is to be looked at next, and whether it has armed its port. */
+static void plan(struct async_slot *slot, enum share_turn turn)
+{
+    const struct async_pool *pool = slot->thread->pool;
+    uint32_t longest = pool->spare ? NAP_LONGEST_SPARE_US : NAP_LONGEST_US;
+
+    slot->armed = turn == SHARE_ASLEEP || turn == SHARE_RETRY;
+    switch (turn) {
+    case SHARE_ASLEEP:
+        slot->nap_us = 0;
+        slot->wake_at = clock_now_ns() + UINT64_C(1000) * SLEEP_LONGEST_US;
+        return;
+    case SHARE_ENDED:
+        slot->nap_us = 0;
+        slot->wake_at = UINT64_MAX;
+        return;
+    case SHARE_RETRY:
+        slot->nap_us = next_nap(slot->nap_us, NAP_RETRY_FIRST_US, NAP_RETRY_US);
+        break;
+    case SHARE_LOCKED:
+        if (slot->nap_us >= NAP_LONGEST_US) {
+            longest = NAP_LOCKED_US;
+            share_starve(slot->context);
+        } else {
+            longest = NAP_LONGEST_US;
+        }
+        slot->nap_us = next_nap(slot->nap_us, NAP_FIRST_US, longest);
+        break;
+    default:
+        slot->nap_us = next_nap(slot->nap_us, NAP_FIRST_US, longest);
+        break;
+    }
+    slot->wake_at = clock_now_ns() + UINT64_C(1000) * slot->nap_us;
+}
+
+/* Somebody rang, or it is time. */
+static bool is_due(struct async_slot *slot)
+{
+    struct context *context = slot->context;
+
+    return atomic_exchange_explicit(&slot->fresh, false, memory_order_relaxed) ||
+           clock_now_ns() >= slot->wake_at ||
+           (slot->armed && (async_bell_rung(context_doorbell(context)) ||
+                            !atomic_load_explicit(&context->share.asleep, memory_order_relaxed)));
+}
+
+static void visit(struct async_slot *slot)
+{
+    struct share_rules rules = slot->thread->rules;
+    uint64_t helped;
+    enum share_turn turn;
+
+    atomic_store_explicit(&slot->running, true, memory_order_seq_cst); /* A1 */
+    if (is_serving(slot)) {
+        if (is_due(slot)) {
+            helped = atomic_load_explicit(&slot->context->share.helped, memory_order_relaxed);
+            rules.serving = &slot->serving;
+            if (slot->nap_us != 0) /* only to try again */
+                rules.spins = SPINS_RETRY;
+            turn = slot->progress != NULL ? user_turn(slot, &rules)
+                                          : share_turn(slot->context, &rules);
+            if (helped != atomic_load_explicit(&slot->context->share.helped, memory_order_relaxed))
+                slot->nap_us = 0;
+            plan(slot, turn);
+        }
+    } else {
+        plan(slot, SHARE_ENDED);
+    }
+    atomic_store_explicit(&slot->running, false, memory_order_release); /* A1 */
+}
+
+/* ---- the thread ---- */
+
+static bool is_mine(const struct async_thread *thread, struct async_slot *slot)
+{
+    return atomic_load_explicit(&slot->serving, memory_order_acquire) != 0 /* A0 */ &&
+           slot->thread == thread;
+}
+
+/* What the thread waits for until its next round. */
+static void rest(struct async_thread *thread, uint32_t heard)
+{
+    struct async_sleep sleep;
+    uint64_t until = UINT64_MAX;
+
+    async_sleep_begin(&sleep, &thread->bell, heard);
+    for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
+        struct async_slot *slot = &thread->pool->slots[i];
+
+        if (!is_mine(thread, slot))
+            continue;
+        if (slot->wake_at < until)
+            until = slot->wake_at;
+        if (slot->armed)
+            async_sleep_add(&sleep, context_doorbell(slot->context));
+    }
+    async_sleep(&sleep, until);
+}
+
+static void *thread_main(void *argument)
+{
+    struct async_thread *thread = argument;
+    char name[16];
+
+    snprintf(name, sizeof(name), "pami-async/%u", thread->index % 1000);
+    pthread_setname_np(pthread_self(), name);
+    prctl(PR_SET_TIMERSLACK, 1000ul); /* ns: naps are short */
+    while (!atomic_load_explicit(&thread->stopping, memory_order_acquire)) {
+        uint32_t heard = async_bell_hear(&thread->bell);
+
+        for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++)
+            if (is_mine(thread, &thread->pool->slots[i]))
+                visit(&thread->pool->slots[i]);
+        rest(thread, heard);
+    }
+    return NULL;
+}
+
+static void ring(void *cookie)
+{
+    async_bell_ring(cookie);
+}
+
+/* Signals are the program's, and its threads' to take. */
+static int start_thread(struct async_pool *pool, struct async_thread *thread, unsigned index)
+{
+    sigset_t all, before;
+    int error;
+
+    thread->pool = pool;
+    thread->index = index;
+    thread->rules = (struct share_rules){
+        .spins = pool->spare ? SPINS_SPARE : SPINS_SHARED,
+        .stopping = &thread->stopping,
+    };
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread->thread, NULL, thread_main, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0)
+        return -error;
+    if (pool->places.bound) {
+        cpu_set_t cpus;
+
+        CPU_ZERO(&cpus);
+        CPU_SET((size_t)pool->places.cpu[index % pool->places.count], &cpus);
+        error = pthread_setaffinity_np(thread->thread, sizeof(cpus), &cpus);
+        if (error != 0)
+            log_warn("asynchronous progress: thread %u cannot run on processor %d: %s", index,
+                     pool->places.cpu[index % pool->places.count], strerror(error));
+    }
+    return 0;
+}
+
+/* ---- the pool ---- */
+
+static void stop_threads(struct async_pool *pool)
+{
+    for (unsigned i = 0; i < pool->thread_count; i++) {
+        atomic_store_explicit(&pool->threads[i].stopping, true, memory_order_release);
+        async_bell_ring(&pool->threads[i].bell);
+    }
+    for (unsigned i = 0; i < pool->thread_count; i++)
+        pthread_join(pool->threads[i].thread, NULL);
+    pool->thread_count = 0;
+}
+
+static unsigned count_threads(const struct client *client, const struct async_pool *pool,
+                              unsigned wanted)
+{
+    unsigned threads = wanted;
+
+    if (threads == 0)
+        threads = (unsigned)option_int(OPT_ASYNC_THREADS);
+    if (threads == 0)
+        threads = pool->places.bound ? pool->places.count : async_spare(client);
+    if (threads > client->context_count)
+        threads = (unsigned)client->context_count;
+    return threads != 0 ? threads : 1;
+}
+
+/* Threads and where they run are decided once. 0 or negative errno. */
+static int pool_make(struct client *client, unsigned threads, const char *cpus)
+{
+    struct async_pool *pool = calloc(1, sizeof(*pool));
+    int error = pool != NULL ? 0 : -ENOMEM;
+
+    if (error == 0)
+        error = async_places_find(client, cpus, &pool->places);
+    if (error != 0) {
+        free(pool);
+        return error;
+    }
+    pool->client = client;
+    pool->pid = getpid();
+    pool->spare = pool->places.bound || async_spare(client) != 0;
+    threads = count_threads(client, pool, threads);
+    pool->threads = calloc(threads, sizeof(*pool->threads));
+    error = pool->threads != NULL ? 0 : -ENOMEM;
+    for (size_t i = 0; i < client->context_count; i++) {
+        pool->slots[i].context = client->contexts[i];
+        pool->slots[i].wake_at = UINT64_MAX;
+    }
+    for (unsigned i = 0; i < threads && error == 0; i++) {
+        error = start_thread(pool, &pool->threads[i], i);
+        pool->thread_count += error == 0;
+    }
+    if (error == 0) {
+        client->async = pool;
+        return 0;
+    }
+    stop_threads(pool);
+    free(pool->threads);
+    free(pool);
+    return error;
+}
+
+void async_finish(struct client *client)
+{
+    struct async_pool *pool = client->async;
+
+    if (pool == NULL)
+        return;
+    client->async = NULL;
+    /* A child of fork has the memory but not the threads. */
+    if (pool->pid == getpid())
+        stop_threads(pool);
+    free(pool->threads);
+    free(pool);
+}
+
+/* ---- control ---- */
+
+/* The slot of a context, with its client's lock held; NULL with the error text set. */
+static struct async_slot *slot_take(const char *function, pami_context_t handle,
+                                    const pamix_context_async_t *how, struct client **out,
+                                    pami_result_t *result)
+{
+    struct client *client = client_of_context(handle);
+    struct context *context = handle;
+    const char *cpus = how != NULL && how->cpus != NULL ? how->cpus : option_string(OPT_ASYNC_CPUS);
+    int error = 0;
+
+    if (client == NULL || client->core.simulated || context->ports[0]->ops->doorbell == NULL) {
+        *result = error_set(PAMI_INVAL, "%s: context: %s", function,
+                            client == NULL ? context_fault(handle) : "is a simulated one");
+        return NULL;
+    }
+    pthread_mutex_lock(&client->async_lock);
+    if (client->async == NULL)
+        error = pool_make(client, how != NULL ? how->threads : 0, cpus);
+    if (error == 0) {
+        *out = client;
+        return &client->async->slots[context->offset];
+    }
+    pthread_mutex_unlock(&client->async_lock);
+    if (error == -EINVAL)
+        *result =
+            error_set(PAMI_INVAL, "%s: cpus: '%s' is not a list of processors", function, cpus);
+    else
+        *result = error_set(error_from_errno(error), "%s: no thread can be started: %s", function,
+                            strerror(-error));
+    return NULL;
+}
+
+static pami_result_t enable(const char *function, pami_context_t handle, unsigned events,
+                            const pamix_context_async_t *how)
+{
+    struct client *client;
+    struct async_pool *pool;
+    pami_result_t result;
+    struct async_slot *slot = slot_take(function, handle, how, &client, &result);
+
+    if (slot == NULL)
+        return result;
+    pool = client->async;
+    if (slot->thread == NULL) {
+        slot->thread = &pool->threads[slot->context->offset % pool->thread_count];
+        share_begin(slot->context, ring, &slot->thread->bell);
+    }
+    atomic_store_explicit(&slot->fresh, true, memory_order_relaxed);
+    atomic_fetch_or_explicit(&slot->serving, events, memory_order_seq_cst); /* A0 */
+    async_bell_ring(&slot->thread->bell);
+    pthread_mutex_unlock(&client->async_lock);
+    return PAMI_SUCCESS;
+}
+
+/* Nobody waits for himself, nor for a function of the user's that wants a lock he holds. */
+static bool can_wait(const struct async_slot *slot)
+{
+    return !pthread_equal(slot->thread->thread, pthread_self()) &&
+           (slot->progress == NULL || !context_lock_held(&slot->context->lock));
+}
+
+static pami_result_t disable(const char *function, pami_context_t handle, unsigned events)
+{
+    struct client *client = client_of_context(handle);
+    struct async_slot *slot;
+    unsigned before;
+
+    if (client == NULL)
+        return error_set(PAMI_INVAL, "%s: context: %s", function, context_fault(handle));
+    pthread_mutex_lock(&client->async_lock);
+    slot = client->async != NULL ? &client->async->slots[((const struct context *)handle)->offset]
+                                 : NULL;
+    if (slot == NULL || slot->thread == NULL) {
+        pthread_mutex_unlock(&client->async_lock);
+        return PAMI_SUCCESS;
+    }
+    before = atomic_fetch_and_explicit(&slot->serving, ~events, memory_order_seq_cst); /* A1 */
+    pthread_mutex_unlock(&client->async_lock);
+    if (before == 0 || (before & ~events) != 0)
+        return PAMI_SUCCESS;
+    async_bell_ring(&slot->thread->bell);
+    while (atomic_load_explicit(&slot->running, memory_order_seq_cst) /* A1 */ && can_wait(slot))
+        sched_yield();
+    return PAMI_SUCCESS;
+}
+
+/* The bit of an event, 0: unknown. All events mean the same service. */
+static unsigned event_bit(int event)
+{
+    switch (event) {
+    case ASYNC_ALL:
+    case ASYNC_RECV_INTERRUPT:
+    case ASYNC_TIMER:
+        return 1u << event;
+    default:
+        return 0;
+    }
+}
+
+pami_result_t async_register(pami_context_t handle, async_function *progress,
+                             async_function *suspend, async_function *resume, void *cookie)
+{
+    static const char function[] = "EXT_async_progress: register";
+    struct client *client;
+    struct async_slot *slot;
+    pami_result_t result;
+
+    if ((suspend == NULL) != (resume == NULL))
+        return error_set(PAMI_INVAL, "%s: suspend_fn, resume_fn: both or none", function);
+    slot = slot_take(function, handle, NULL, &client, &result);
+    if (slot == NULL)
+        return result;
+    if (atomic_load(&slot->serving) != 0) {
+        result = error_set(PAMI_ERROR, "%s: context: is enabled", function);
+    } else {
+        slot->progress = progress;
+        slot->suspend = suspend; /* the service is never suspended, so neither is called */
+        slot->resume = resume;
+        slot->cookie = cookie;
+        result = PAMI_SUCCESS;
+    }
+    pthread_mutex_unlock(&client->async_lock);
+    return result;
+}
+
+pami_result_t async_enable(pami_context_t handle, int event)
+{
+    static const char function[] = "EXT_async_progress: enable";
+
+    if (event_bit(event) == 0)
+        return error_set(PAMI_UNIMPL, "%s: event_type: there is no event %d", function, event);
+    return enable(function, handle, event_bit(event), NULL);
+}
+
+pami_result_t async_disable(pami_context_t handle, int event)
+{
+    static const char function[] = "EXT_async_progress: disable";
+
+    if (event_bit(event) == 0)
+        return error_set(PAMI_UNIMPL, "%s: event_type: there is no event %d", function, event);
+    return disable(function, handle, event == ASYNC_ALL ? ~0u : event_bit(event));
+}
+
+pami_result_t PAMIX_Context_async_enable(pami_context_t contexts[], size_t count,
+                                         const pamix_context_async_t *how)
+{
+    pami_result_t result = PAMI_SUCCESS;
+
+    if (contexts == NULL && count != 0)
+        return error_set(PAMI_INVAL, "PAMIX_Context_async_enable: contexts: NULL");
+    for (size_t i = 0; i < count && result == PAMI_SUCCESS; i++)
+        result = enable("PAMIX_Context_async_enable", contexts[i], 1u << ASYNC_ALL, how);
+    return result;
+}
+
+pami_result_t PAMIX_Context_async_disable(pami_context_t contexts[], size_t count)
+{
+    pami_result_t result = PAMI_SUCCESS;
+
+    if (contexts == NULL && count != 0)
+        return error_set(PAMI_INVAL, "PAMIX_Context_async_disable: contexts: NULL");
+    for (size_t i = 0; i < count && result == PAMI_SUCCESS; i++)
+        result = disable("PAMIX_Context_async_disable", contexts[i], ~0u);
+    return result;
+}
+
+pami_result_t PAMIX_Context_async_query(pami_context_t handle, pamix_context_async_status_t *status)
+{
+    struct client *client = client_of_context(handle);
+    const struct async_slot *slot;
+
+    if (client == NULL)
+        return error_set(PAMI_INVAL, "PAMIX_Context_async_query: context: %s",
+                         context_fault(handle));
+    if (status == NULL)
+        return error_set(PAMI_INVAL, "PAMIX_Context_async_query: status: NULL");
+    *status = (pamix_context_async_status_t){.thread = -1, .cpu = -1};
+    pthread_mutex_lock(&client->async_lock);
+    if (client->async != NULL) {
+        const struct async_pool *pool = client->async;
+
+        slot = &pool->slots[((const struct context *)handle)->offset];
+        status->threads = pool->thread_count;
+        status->enabled = atomic_load(&slot->serving) != 0;
+        if (slot->thread != NULL) {
+            status->thread = (int)slot->thread->index;
+            status->events = atomic_load(&slot->context->share.helped);
+            if (pool->places.bound)
+                status->cpu = pool->places.cpu[slot->thread->index % pool->places.count];
+        }
+    }
+    pthread_mutex_unlock(&client->async_lock);
+    return PAMI_SUCCESS;
+}

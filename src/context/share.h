@@ -1,0 +1,97 @@
+/*
+ * Sharing a context with a thread of the library, the helper, that advances it while its program
+ * does something else.
+ *
+ * A context stays single-threaded. Two things keep the helper and the program apart: the context
+ * lock, which the helper takes by trylock, for programs that lock; and the gate, which every
+ * advance of a shared context has to pass, for programs that advance without locking. Calls other
+ * than advance that a program makes without the lock on a shared context are its own fault.
+ *
+ * A context that is not shared pays nothing: its advance looks at `guard` anyway. Once shared, a
+ * context stays so until it is destroyed.
+ *
+ *   guard    set before a membarrier; an advance stores its mark, then loads guard. Either it sees
+ *            the bit and goes through the gate, or its mark is seen by the helper, which does not
+ *            begin before it has gone (S1 pairs with the release of context_leave).
+ *   owner    the gate. Taken by compare-and-exchange (acquire, S2), left by a release store (S2).
+ *   wanted   the program was turned away; the helper leaves after its pass.
+ */
+#ifndef LIBPAMI_CONTEXT_SHARE_H
+#define LIBPAMI_CONTEXT_SHARE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct context;
+
+enum context_guard {
+    GUARD_CLOSING = 1, /* the process ends */
+    GUARD_SHARED = 2,
+};
+
+struct context_share {
+    atomic_uintptr_t owner;
+    atomic_bool wanted;
+    atomic_bool ready;        /* nobody is inside without having passed the gate */
+    atomic_bool asleep;       /* the helper is, and wants to be rung by the program */
+    atomic_bool starving;     /* ... because somebody holds the lock all the time */
+    _Atomic uint64_t visited; /* clock_ticks when the program last left an advance */
+    _Atomic uint64_t helped;  /* events that the helper has handled */
+    uint64_t known;           /* of those, what PAMIX_Context_wait has told of; gate */
+    void (*ring)(void *cookie);
+    void *cookie;
+};
+
+/* What a turn of the helper came to. */
+enum share_turn {
+    SHARE_ASLEEP,  /* nothing to do, and whoever has something rings */
+    SHARE_RETRY,   /* the same, but something is to be tried again soon */
+    SHARE_POLLED,  /* nothing done: the program advances the context itself */
+    SHARE_LOCKED,  /* nothing done: the program holds the lock or is inside */
+    SHARE_YIELDED, /* the program wants the context */
+    SHARE_ENDED,   /* serving is over */
+};
+
+/* How the helper is to behave in a turn. */
+struct share_rules {
+    unsigned spins;              /* idle passes before it sleeps */
+    const atomic_uint *serving;  /* 0: end the turn */
+    const atomic_bool *stopping; /* true: end the turn */
+};
+
+/*
+ * From now on the context is shared, and `ring` wakes its helper; any thread may be inside. Once
+ * per context, before its helper begins.
+ */
+void share_begin(struct context *context, void (*ring)(void *cookie), void *cookie);
+
+/* Every thread that enters an advance from now on sees what was stored in guard before. */
+void share_barrier(void);
+
+/* The helper's turn: passes until there is nothing to do or somebody else wants the context. */
+enum share_turn share_turn(struct context *context, const struct share_rules *rules);
+
+/* For helpers that advance by a function of the user's: prepare to sleep, as the end of a turn. */
+enum share_turn share_rest(struct context *context);
+
+/* After being locked out for long: the program is to ring when it gives up the lock. */
+void share_starve(struct context *context);
+
+/* The program's pass through the gate; 0 when it is closed. */
+int share_pass(struct context *context);
+
+/* The caller is inside the context already, and advancing again would nest. */
+bool share_nested(const struct context *context);
+
+/* The gate by itself, for owners that do not advance; and whether the caller has passed it. */
+bool share_owned(const struct context *context);
+bool share_enter(struct context *context);
+void share_leave(struct context *context);
+
+/* The program leaves the context: the helper must know of what is left to do. The caller still
+ * owns the context. */
+bool share_left_work(const struct context *context);
+void share_ring(struct context *context);
+
+#endif

@@ -1,0 +1,298 @@
+/*
+ * EXT_async_progress and PAMIX_Context_async_* at their edges: arguments, events, functions of the
+ * user's own, disabling from inside a callback, where the threads run, leaving with everything
+ * still enabled.
+ *
+ * Run: tasks=1,3
+ * Run: tasks=2 args="exit"
+ * Run: tasks=2 args="_exit"
+ * Run: tasks=2 args="thread"
+ * Run: tasks=1 args="bound"
+ */
+#include "api_test.h"
+
+#include <pamix.h>
+#include <pthread.h>
+#include <sched.h>
+
+/* As clients of the extension declare them. */
+typedef enum {
+    PAMIX_ASYNC_ALL = 0,
+    PAMIX_ASYNC_RECV_INTERRUPT = 1,
+    PAMIX_ASYNC_TIMER = 2,
+    PAMIX_ASYNC_EXT = 1000
+} pamix_async_t;
+
+enum {
+    PAMIX_CLIENT_ASYNC_GUARANTEE = 1016,
+    CONTEXTS = 3,
+    POSTS = 500
+};
+
+typedef void (*pamix_async_function)(pami_context_t context, void *cookie);
+typedef pami_result_t (*register_fn)(pami_context_t, pamix_async_function, pamix_async_function,
+                                     pamix_async_function, void *);
+typedef pami_result_t (*enable_fn)(pami_context_t, pamix_async_t);
+
+static struct job job;
+static register_fn async_register;
+static enable_fn async_enable, async_disable;
+static size_t done, calls, inside;
+
+static size_t load(size_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
+}
+
+static pami_result_t count(pami_context_t context, void *cookie)
+{
+    (void)context, (void)cookie;
+    __atomic_fetch_add(&done, 1, __ATOMIC_RELEASE);
+    return PAMI_SUCCESS;
+}
+
+static void post_and_spin(pami_context_t context, size_t posts)
+{
+    pami_work_t *work = test_zalloc(posts * sizeof *work);
+    double until = test_now() + test_limit();
+
+    __atomic_store_n(&done, 0, __ATOMIC_RELEASE);
+    for (size_t i = 0; i < posts; i++)
+        CHECK_OK(PAMI_Context_post(context, &work[i], count, NULL));
+    while (load(&done) < posts)
+        if (test_now() > until)
+            FAIL("%zu of %zu posted functions were called", load(&done), posts);
+    free(work);
+}
+
+static void open_extension(void)
+{
+    pami_extension_t extension;
+
+    CHECK_OK(PAMI_Extension_open(NULL, "EXT_async_progress", &extension));
+    CHECK(PAMI_Extension_symbol(extension, "suspend") == NULL);
+    *(void **)&async_register = PAMI_Extension_symbol(extension, "Register");
+    *(void **)&async_enable = PAMI_Extension_symbol(extension, "enable");
+    *(void **)&async_disable = PAMI_Extension_symbol(extension, "DISABLE");
+    CHECK(async_register != NULL && async_enable != NULL && async_disable != NULL);
+    CHECK_OK(PAMI_Extension_close(extension));
+    CHECK(client_attribute(job.client, (pami_attribute_name_t)PAMIX_CLIENT_ASYNC_GUARANTEE) != 0);
+}
+
+static void never(pami_context_t context, void *cookie)
+{
+    (void)context, (void)cookie;
+    FAIL("called although the service is never suspended");
+}
+
+static void arguments(void)
+{
+    pami_context_t context = job.context[1];
+    pamix_context_async_t how = {.cpus = "fast ones"};
+    pamix_context_async_status_t status;
+
+    CHECK_RESULT(async_enable(NULL, PAMIX_ASYNC_ALL), PAMI_INVAL);
+    CHECK_RESULT(async_disable(NULL, PAMIX_ASYNC_ALL), PAMI_INVAL);
+    CHECK_RESULT(async_register(&job, NULL, NULL, NULL, NULL), PAMI_INVAL);
+    CHECK_RESULT(async_enable(context, (pamix_async_t)77), PAMI_UNIMPL);
+    CHECK_RESULT(async_enable(context, PAMIX_ASYNC_EXT), PAMI_UNIMPL);
+    CHECK_RESULT(async_disable(context, (pamix_async_t)-1), PAMI_UNIMPL);
+    CHECK_RESULT(async_register(context, NULL, never, NULL, NULL), PAMI_INVAL);
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL)); /* which it is */
+
+    CHECK_REFUSED(PAMIX_Context_async_enable(NULL, 1, NULL), PAMI_INVAL, "contexts");
+    CHECK_REFUSED(PAMIX_Context_async_enable(&context, 1, &how), PAMI_INVAL, "cpus");
+    CHECK_REFUSED(PAMIX_Context_async_disable(NULL, 1), PAMI_INVAL, "contexts");
+    CHECK_REFUSED(PAMIX_Context_async_query(context, NULL), PAMI_INVAL, "status");
+    CHECK_REFUSED(PAMIX_Context_async_query(NULL, &status), PAMI_INVAL, "context");
+    CHECK_OK(PAMIX_Context_async_enable(NULL, 0, NULL));
+    CHECK_OK(PAMIX_Context_async_query(context, &status));
+    CHECK(!status.enabled && status.thread == -1 && status.threads == 0 && status.cpu == -1);
+}
+
+/* Where it was told to run: the first processor that we may use. */
+static int cpu_seen;
+
+static pami_result_t look_where(pami_context_t context, void *cookie)
+{
+    cpu_seen = sched_getcpu();
+    return count(context, cookie);
+}
+
+static void places(void)
+{
+    pamix_context_async_status_t status;
+    pamix_context_async_t how = {.threads = 2};
+    static pami_work_t work;
+    cpu_set_t mine;
+    char list[16];
+    int first = 0;
+
+    CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0);
+    while (!CPU_ISSET((size_t)first, &mine))
+        first++;
+    snprintf(list, sizeof list, "%d", first);
+    how.cpus = list;
+    CHECK_OK(PAMIX_Context_async_enable(&job.context[1], 2, &how));
+    CHECK_OK(PAMIX_Context_async_query(job.context[2], &status));
+    CHECK(status.enabled && status.threads == 2 && status.thread == 0 && status.cpu == first);
+    CHECK_OK(PAMIX_Context_async_query(job.context[1], &status));
+    CHECK(status.enabled && status.thread == 1 && status.cpu == first);
+    done = 0;
+    CHECK_OK(PAMI_Context_post(job.context[1], &work, look_where, NULL));
+    WAIT_WITH(test_sleep(1e-4), load(&done) == 1);
+    CHECK(cpu_seen == first);
+    CHECK_OK(PAMIX_Context_async_disable(&job.context[1], 2));
+}
+
+/* Events are counted one by one. */
+static void events(void)
+{
+    pami_context_t context = job.context[1];
+
+    CHECK_OK(async_register(context, NULL, never, never, NULL));
+    CHECK_OK(async_enable(context, PAMIX_ASYNC_TIMER));
+    CHECK_OK(async_enable(context, PAMIX_ASYNC_RECV_INTERRUPT));
+    CHECK_RESULT(async_register(context, NULL, NULL, NULL, NULL), PAMI_ERROR);
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_TIMER));
+    post_and_spin(context, POSTS);
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL));
+    for (int i = 0; i < 200; i++) {
+        CHECK_OK(async_enable(context, PAMIX_ASYNC_ALL));
+        post_and_spin(context, 1 + (size_t)i % 3);
+        CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL));
+    }
+}
+
+/* The user's own function is called unlocked, by one thread at a time. */
+static void progress(pami_context_t context, void *cookie)
+{
+    CHECK(cookie == &calls);
+    CHECK_SIZE(__atomic_fetch_add(&inside, 1, __ATOMIC_ACQ_REL), 0);
+    CHECK_OK(PAMI_Context_lock(context));
+    test_advance(context, 10);
+    CHECK_OK(PAMI_Context_unlock(context));
+    __atomic_fetch_sub(&inside, 1, __ATOMIC_ACQ_REL);
+    __atomic_fetch_add(&calls, 1, __ATOMIC_RELEASE);
+}
+
+static void own_function(void)
+{
+    pami_context_t context = job.context[2];
+
+    CHECK_OK(async_register(context, progress, NULL, NULL, &calls));
+    CHECK_OK(async_enable(context, PAMIX_ASYNC_ALL));
+    post_and_spin(context, POSTS);
+    CHECK(load(&calls) != 0);
+    for (int i = 0; i < 50; i++) {
+        CHECK_OK(PAMI_Context_lock(context));
+        if (i % 2 == 0)
+            CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL)); /* with the lock held */
+        CHECK_OK(PAMI_Context_unlock(context));
+        CHECK_OK(async_enable(context, PAMIX_ASYNC_ALL));
+        post_and_spin(context, 1);
+    }
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL));
+    CHECK_OK(async_register(context, NULL, NULL, NULL, NULL));
+}
+
+/* From inside a callback: over when the callback has returned. */
+static pami_result_t disable_self(pami_context_t context, void *cookie)
+{
+    CHECK_RESULT(PAMI_Context_advance(context, (size_t)-1), PAMI_EAGAIN); /* nested */
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL));
+    return count(context, cookie);
+}
+
+static void from_inside(void)
+{
+    pami_context_t context = job.context[1];
+    static pami_work_t work[2];
+
+    done = 0;
+    CHECK_OK(async_enable(context, PAMIX_ASYNC_ALL));
+    CHECK_OK(PAMI_Context_post(context, &work[0], disable_self, NULL));
+    WAIT_WITH(test_sleep(1e-4), load(&done) == 1);
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL));
+    CHECK_OK(PAMI_Context_post(context, &work[1], count, NULL));
+    test_sleep(0.02);
+    CHECK_SIZE(load(&done), 1);
+    test_advance(context, 1);
+    CHECK_SIZE(load(&done), 2);
+}
+
+static pami_result_t leave_here(pami_context_t context, void *cookie)
+{
+    (void)context, (void)cookie;
+    exit(0);
+}
+
+/* The end of a process that has left everything on. */
+static void leave(const char *how)
+{
+    static pami_work_t work;
+
+    CHECK_OK(PAMIX_Context_async_enable(job.context, CONTEXTS, NULL));
+    post_and_spin(job.context[1], 10);
+    if (strcmp(how, "_exit") == 0)
+        _exit(0);
+    if (strcmp(how, "exit") == 0)
+        exit(0);
+    CHECK_OK(PAMI_Context_post(job.context[1], &work, leave_here, NULL));
+    for (;;)
+        test_sleep(1);
+}
+
+/* A task that is bound to one core has its thread on another one, if there is one. */
+static void bind_to_first(cpu_set_t *all)
+{
+    cpu_set_t one;
+    size_t first = 0;
+
+    CHECK(sched_getaffinity(0, sizeof *all, all) == 0);
+    while (!CPU_ISSET(first, all))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+}
+
+static void bound(const cpu_set_t *all)
+{
+    pamix_context_async_status_t status;
+    cpu_set_t mine;
+
+    CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0);
+    CHECK_OK(PAMIX_Context_async_enable(job.context, CONTEXTS, NULL));
+    CHECK_OK(PAMIX_Context_async_query(job.context[0], &status));
+    if (status.cpu >= 0)
+        CHECK(!CPU_ISSET((size_t)status.cpu, &mine));
+    else if (CPU_COUNT(all) > 1)
+        FAIL("there are %d processors, and the thread shares the program's", CPU_COUNT(all));
+    job_finish(&job);
+}
+
+int main(int argc, char **argv)
+{
+    bool is_bound = argc > 1 && strcmp(argv[1], "bound") == 0;
+    cpu_set_t all;
+
+    if (is_bound)
+        bind_to_first(&all);
+    job_start(&job, "async_extension", CONTEXTS);
+    job.driven = 1;
+    open_extension();
+    if (is_bound) {
+        bound(&all);
+        return 0;
+    }
+    if (argc > 1)
+        leave(argv[1]);
+    arguments();
+    places();
+    events();
+    own_function();
+    from_inside();
+    job_finish(&job);
+    return 0;
+}
