@@ -6,6 +6,7 @@
  */
 #include "client/client.h"
 #include "client/registry.h"
+#include "p2p/p2p.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/digest.h"
 #include "p2p/p2p.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -57,6 +59,7 @@ static unsigned next_instance(void)
 static void make_key(struct client *client)
 {
     uint32_t hash = 2166136261u;
+    struct digest digest;
     char word[13];
     size_t length = 0;
 
@@ -68,6 +71,11 @@ static void make_key(struct client *client)
     }
     word[length] = '\0';
     snprintf(client->key, sizeof(client->key), "%s-%08x.%u", word, hash, client->instance);
+    digest_init(&digest);
+    digest_add(&digest, client->core.bootstrap->job, strlen(client->core.bootstrap->job));
+    digest_add(&digest, client->key, strlen(client->key));
+    client->core.key[0] = digest.a;
+    client->core.key[1] = digest.b;
 }
 
 static int fill_local(struct client *client)
@@ -222,6 +230,7 @@ void client_destroy(struct client *client)
         bootstrap_close(client->core.bootstrap);
     if (client->clock.now != NULL)
         atomic_fetch_sub(&client_own_clocks, 1);
+    memregions_free(&client->core);
     free(client->local_tasks);
     free(client->is_local);
     client->magic = 0;

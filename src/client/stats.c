@@ -16,7 +16,7 @@ static const char *const counter_text[COUNTER_COUNT] = {
 
 void stats_print(const struct context *context)
 {
-    char text[4096];
+    char text[8192];
     size_t used = 0;
 
     for (size_t i = 0; i < COUNTER_COUNT && used < sizeof(text) - 1; i++) {

@@ -1,6 +1,5 @@
 /*
- * The one place of what this version does not provide: one-sided transfers, geometries,
- * collectives.
+ * The one place of what this version does not provide: geometries and collectives.
  *
  * Each function is complete as an interface, touches nothing and answers PAMI_UNIMPL with a text.
  * Whoever implements one deletes it here.
@@ -14,131 +13,11 @@ static pami_result_t unimplemented(const char *function)
     return error_set(PAMI_UNIMPL, "%s: not provided by this version", function);
 }
 
-pami_result_t PAMI_Put(pami_context_t context, pami_put_simple_t *parameters)
-{
-    (void)context;
-    (void)parameters;
-    return unimplemented("PAMI_Put");
-}
-
-pami_result_t PAMI_Put_typed(pami_context_t context, pami_put_typed_t *parameters)
-{
-    (void)context;
-    (void)parameters;
-    return unimplemented("PAMI_Put_typed");
-}
-
-pami_result_t PAMI_Get(pami_context_t context, pami_get_simple_t *parameters)
-{
-    (void)context;
-    (void)parameters;
-    return unimplemented("PAMI_Get");
-}
-
-pami_result_t PAMI_Get_typed(pami_context_t context, pami_get_typed_t *parameters)
-{
-    (void)context;
-    (void)parameters;
-    return unimplemented("PAMI_Get_typed");
-}
-
-pami_result_t PAMI_Rput(pami_context_t context, pami_rput_simple_t *parameters)
-{
-    (void)context;
-    (void)parameters;
-    return unimplemented("PAMI_Rput");
-}
-
-pami_result_t PAMI_Rput_typed(pami_context_t context, pami_rput_typed_t *parameters)
-{
-    (void)context;
-    (void)parameters;
-    return unimplemented("PAMI_Rput_typed");
-}
-
-pami_result_t PAMI_Rget(pami_context_t context, pami_rget_simple_t *parameters)
-{
-    (void)context;
-    (void)parameters;
-    return unimplemented("PAMI_Rget");
-}
-
-pami_result_t PAMI_Rget_typed(pami_context_t context, pami_rget_typed_t *parameters)
-{
-    (void)context;
-    (void)parameters;
-    return unimplemented("PAMI_Rget_typed");
-}
-
-pami_result_t PAMI_Memregion_create(pami_context_t context, void *address, size_t bytes_in,
-                                    size_t *bytes_out, pami_memregion_t *memregion)
-{
-    (void)context;
-    (void)address;
-    (void)bytes_in;
-    (void)bytes_out;
-    (void)memregion;
-    return unimplemented("PAMI_Memregion_create");
-}
-
-pami_result_t PAMI_Memregion_destroy(pami_context_t context, pami_memregion_t *memregion)
-{
-    (void)context;
-    (void)memregion;
-    return unimplemented("PAMI_Memregion_destroy");
-}
-
 pami_result_t PAMI_Rmw(pami_context_t context, pami_rmw_t *parameters)
 {
     (void)context;
     (void)parameters;
     return unimplemented("PAMI_Rmw");
-}
-
-pami_result_t PAMI_Fence_begin(pami_context_t context)
-{
-    (void)context;
-    return unimplemented("PAMI_Fence_begin");
-}
-
-pami_result_t PAMI_Fence_end(pami_context_t context)
-{
-    (void)context;
-    return unimplemented("PAMI_Fence_end");
-}
-
-pami_result_t PAMI_Fence_all(pami_context_t context, pami_event_function done_fn, void *cookie)
-{
-    (void)context;
-    (void)done_fn;
-    (void)cookie;
-    return unimplemented("PAMI_Fence_all");
-}
-
-pami_result_t PAMI_Fence_endpoint(pami_context_t context, pami_event_function done_fn, void *cookie,
-                                  pami_endpoint_t target)
-{
-    (void)context;
-    (void)done_fn;
-    (void)cookie;
-    (void)target;
-    return unimplemented("PAMI_Fence_endpoint");
-}
-
-pami_result_t PAMI_Purge(pami_context_t context, pami_endpoint_t *dest, size_t count)
-{
-    (void)context;
-    (void)dest;
-    (void)count;
-    return unimplemented("PAMI_Purge");
-}
-
-pami_result_t PAMI_Resume(pami_context_t context, pami_endpoint_t *dest, size_t count)
-{
-    (void)context;
-    (void)dest;
-    (void)count;
-    return unimplemented("PAMI_Resume");
 }
 
 pami_result_t PAMI_Geometry_world(pami_client_t client, pami_geometry_t *world_geometry)

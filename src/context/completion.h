@@ -53,6 +53,18 @@ static inline int completion_push(struct completion_queue *queue, pami_event_fun
     return 0;
 }
 
+/* Room for `count` more, so that as many pushes succeed; 0 or -ENOMEM. */
+static inline int completion_reserve(struct completion_queue *queue, size_t count)
+{
+    while (unlikely(queue->tail - queue->head + count > queue->mask + 1)) {
+        int error = completion_queue_grow(queue);
+
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
 /* Runs those that are due now, not those that they add. Returns how many. */
 int completion_queue_run(struct completion_queue *queue, pami_context_t context);
 

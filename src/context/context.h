@@ -30,6 +30,7 @@
 
 struct context;
 struct p2p;
+struct region_table;
 
 /* Endpoints: the task below, the context's offset above; (task, 0) is the task itself, and every
  * valid endpoint is a non-negative int. */
@@ -74,6 +75,8 @@ struct client_core {
     uint32_t spin_passes; /* idle passes before a yield, by the policy */
     size_t send_immediate_max;
     size_t recv_immediate_max;
+    uint64_t key[2];                            /* of the job and the client, equal on all tasks */
+    _Atomic(struct region_table *) regions;     /* src/p2p/memregion.c; NULL until needed */
     uint32_t generations[ENDPOINT_OFFSETS_MAX]; /* of handles, by context: see p2p_detach */
     struct client *client;                      /* the whole, for floor 6 */
 };
@@ -86,6 +89,10 @@ enum packet_protocol {
     PROTOCOL_DATA,      /* data that was asked for */
     PROTOCOL_ACK,       /* the receiver is done with a message */
     PROTOCOL_RESET,     /* the sender gave up what it had begun to send before */
+    PROTOCOL_PUT,       /* bytes for the receiver's memory */
+    PROTOCOL_GET,       /* bytes of the receiver's memory are wanted */
+    PROTOCOL_REPLY,     /* bytes that a GET asked for */
+    PROTOCOL_FENCE,     /* answer when all messages before this one are finished */
     PROTOCOL_COUNT
 };
 

@@ -172,6 +172,13 @@ struct device_ops {
                struct transfer *transfer);
 
     /*
+     * The same between pieces: as many bytes on both sides, at most 1024 pieces on each. Ends
+     * inside the call. NULL: piece by piece, then.
+     */
+    int (*copyv)(struct path *path, bool put, const struct iovec *local, size_t local_count,
+                 const struct iovec *remote, size_t remote_count, size_t *moved);
+
+    /*
      * When path_address does not know: maps the destination's heap, fills in the path's fields and
      * *local. -ENOENT: the address is not in a heap that can be mapped here, which may change as
      * long as path->heap_bytes is 0; or other errors of mapping. Never for PATH_PACKETS_ONLY. Takes

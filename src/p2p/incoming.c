@@ -30,9 +30,8 @@ static size_t least(size_t a, size_t b)
 
 /* ---- the receive object ---- */
 
-static struct receive *receive_new(struct p2p *p2p, struct peer *peer,
-                                   const struct packet_header *head,
-                                   const struct message_meta *meta, bool keep_header)
+struct receive *receive_new(struct p2p *p2p, struct peer *peer, const struct packet_header *head,
+                            const struct message_meta *meta, bool keep_header)
 {
     struct receive *receive = pool_get(&p2p->receives);
 
@@ -107,6 +106,7 @@ void receive_finish(struct p2p *p2p, struct receive *receive, pami_result_t resu
         recv.local_fn(p2p->context, recv.cookie, result);
     if (answer != 0)
         p2p_answer(p2p, peer, answer, result);
+    fence_receives_left(p2p, peer);
 }
 
 /* Memory for data that has no user's buffer yet. */
@@ -326,7 +326,7 @@ static void lost(struct p2p *p2p, uint32_t endpoint)
         log_error("out of memory: a message from endpoint %u is lost", endpoint);
 }
 
-static struct peer *origin_of(struct p2p *p2p, const struct packet_header *head)
+struct peer *p2p_origin(struct p2p *p2p, const struct packet_header *head)
 {
     int error = 0;
     struct peer *peer = peer_of_origin(p2p, head->origin, &error);
@@ -397,7 +397,7 @@ static void begin(struct p2p *p2p, const struct packet_header *head,
                   const struct message_meta *meta, const char *bytes)
 {
     const struct dispatch *row = dispatch_arrival(&p2p->context->dispatch, head->dispatch);
-    struct peer *peer = origin_of(p2p, head);
+    struct peer *peer = p2p_origin(p2p, head);
 
     if (peer == NULL)
         return;
@@ -412,12 +412,13 @@ static void begin(struct p2p *p2p, const struct packet_header *head,
 /* An answer for a message that nobody will look at any more. */
 static void refuse(struct p2p *p2p, const struct packet_header *head)
 {
-    struct peer *peer;
+    struct peer *peer = p2p_origin(p2p, head);
 
-    if (head->aux == 0)
+    if (peer == NULL)
         return;
-    peer = origin_of(p2p, head);
-    if (peer != NULL)
+    if (head->dispatch <= DISPATCH_ID_MAX)
+        peer->refused = true;
+    if (head->aux != 0)
         p2p_answer(p2p, peer, head->aux, PAMI_SHUTDOWN);
 }
 
@@ -455,7 +456,7 @@ void p2p_handle_immediate(struct context *context, const struct packet_header *h
     call_immediate(p2p, row, bytes, head->header_bytes, bytes + head->header_bytes,
                    head->payload_bytes, head->origin);
     if (head->aux != 0) {
-        struct peer *peer = origin_of(p2p, head);
+        struct peer *peer = p2p_origin(p2p, head);
 
         if (peer != NULL)
             p2p_answer(p2p, peer, head->aux, PAMI_SUCCESS);
@@ -506,7 +507,7 @@ void p2p_handle_stream(struct context *context, const struct packet_header *head
 
     if (p2p->draining)
         return;
-    peer = origin_of(p2p, head);
+    peer = p2p_origin(p2p, head);
     receive = peer != NULL ? peer->incoming : NULL;
     if (receive == NULL || head->meta_words != 0) {
         foreign(context, head, "more of a message that is not under way");

@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "context/advance.h"
 #include "p2p/message.h"
+#include "p2p/rma.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -25,10 +27,13 @@ static int retry_all(struct retry *retry, struct context *context)
     if (!list_empty(&p2p->released))
         events += p2p_deliver_held(p2p);
     events += rendezvous_progress(p2p);
+    if (!list_empty(&p2p->copies))
+        events += rma_progress(p2p);
     list_for_each_safe (item, following, &p2p->blocked) {
         events += peer_progress(p2p, list_entry(item, struct peer, blocked));
     }
-    if (list_empty(&p2p->released) && list_empty(&p2p->pulls) && list_empty(&p2p->blocked))
+    if (list_empty(&p2p->released) && list_empty(&p2p->pulls) && list_empty(&p2p->blocked) &&
+        list_empty(&p2p->copies))
         list_remove(&retry->link);
     return events;
 }
@@ -74,6 +79,7 @@ static struct peer *peer_new(struct p2p *p2p, uint32_t endpoint, unsigned how, i
     list_init(&peer->blocked);
     list_init(&peer->receives);
     list_init(&peer->fences);
+    list_init(&peer->puts_waiting);
     *error = open_path(p2p, endpoint, how, &peer->path);
     if (*error == 0)
         *error = u32map_put(&p2p->peers, endpoint, peer);
@@ -83,7 +89,7 @@ static struct peer *peer_new(struct p2p *p2p, uint32_t endpoint, unsigned how, i
     return NULL;
 }
 
-static bool is_valid(const struct client_core *core, uint32_t endpoint)
+bool p2p_is_valid(const struct client_core *core, uint32_t endpoint)
 {
     return endpoint_task(endpoint) < core->tasks && endpoint_offset(endpoint) < core->contexts_max;
 }
@@ -94,7 +100,7 @@ struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, int *error)
 
     if (peer == NULL) {
         *error = -EINVAL;
-        if (!is_valid(p2p->context->core, endpoint))
+        if (!p2p_is_valid(p2p->context->core, endpoint))
             return NULL;
         peer = peer_new(p2p, endpoint, 0, error);
     } else if (peer->gone) {
@@ -127,11 +133,14 @@ struct peer *peer_of_origin(struct p2p *p2p, uint32_t endpoint, int *error)
     return peer;
 }
 
-struct path *peer_packet_path(struct p2p *p2p, struct peer *peer)
+int peer_packet_path(struct p2p *p2p, struct peer *peer, struct path **path)
 {
+    int error = 0;
+
     if (peer->packet_path == NULL)
-        open_path(p2p, peer->endpoint, PATH_PACKETS_ONLY, &peer->packet_path);
-    return peer->packet_path;
+        error = open_path(p2p, peer->endpoint, PATH_PACKETS_ONLY, &peer->packet_path);
+    *path = peer->packet_path;
+    return error;
 }
 
 /* Messages that the sender can no longer complete. Whole ones that are held stay. */
@@ -139,6 +148,7 @@ static void receives_gone(struct p2p *p2p, struct peer *peer)
 {
     struct list *item, *following;
 
+    fence_receives_drop(p2p, peer);
     list_for_each_safe (item, following, &peer->receives) {
         struct receive *receive = list_entry(item, struct receive, link);
 
@@ -180,6 +190,7 @@ void p2p_endpoint_gone(struct context *context, uint32_t endpoint)
         if (operation->kind == OPERATION_OUTGOING && operation->peer == peer)
             operation_gone(p2p, operation);
     }
+    rma_peer_gone(p2p, peer);
     receives_gone(p2p, peer);
     list_for_each_safe (item, following, &p2p->watches) {
         struct message_watch *watch = list_entry(item, struct message_watch, link);
@@ -199,6 +210,10 @@ static void set_protocols(struct context *context)
     context->protocols[PROTOCOL_DATA] = p2p_handle_data;
     context->protocols[PROTOCOL_ACK] = p2p_handle_ack;
     context->protocols[PROTOCOL_RESET] = p2p_handle_reset;
+    context->protocols[PROTOCOL_PUT] = rma_handle_put;
+    context->protocols[PROTOCOL_GET] = rma_handle_get;
+    context->protocols[PROTOCOL_REPLY] = rma_handle_reply;
+    context->protocols[PROTOCOL_FENCE] = fence_handle;
 }
 
 int p2p_attach(struct context *context)
@@ -217,6 +232,11 @@ int p2p_attach(struct context *context)
     list_init(&p2p->pulls);
     list_init(&p2p->released);
     list_init(&p2p->watches);
+    list_init(&p2p->copies);
+    list_init(&p2p->moving);
+    p2p->pid = getpid();
+    pool_init(&p2p->rmas, sizeof(struct rma), 0);
+    rma_target_init(p2p);
     pool_init(&p2p->sends, sizeof(struct send), 0);
     pool_init(&p2p->receives, sizeof(struct receive), 0);
     context->p2p = p2p;
@@ -235,6 +255,7 @@ static void peer_free(struct p2p *p2p, struct peer *peer)
     }
     while ((item = list_pop_front(&peer->receives)) != NULL)
         receive_free(p2p, list_entry(item, struct receive, link));
+    rma_peer_free(p2p, peer);
     fences_free(peer);
     free(peer);
 }
@@ -263,6 +284,7 @@ void p2p_detach(struct context *context)
     handle_table_finish(&p2p->handles);
     pool_finish(&p2p->sends);
     pool_finish(&p2p->receives);
+    rma_finish(p2p);
     list_remove(&p2p->retry.link);
     free(p2p);
     context->p2p = NULL;
@@ -286,6 +308,7 @@ static void abandon_receives(struct p2p *p2p)
 
             if (receive->fetching)
                 continue;
+            peer->refused = true;
             receive_free(p2p, receive);
             if (answer != 0)
                 p2p_answer(p2p, peer, answer, PAMI_SHUTDOWN);
@@ -299,7 +322,7 @@ bool p2p_outstanding(const struct p2p *p2p)
     uint32_t cursor = 0;
     void *object;
 
-    if (!list_empty(&p2p->blocked))
+    if (!list_empty(&p2p->blocked) || !list_empty(&p2p->copies) || !list_empty(&p2p->moving))
         return true;
     while ((object = handle_next(&p2p->handles, &cursor)) != NULL) {
         const struct operation *operation = object;

@@ -8,6 +8,9 @@
  *   hold.c        messages for ids that are not registered yet
  *   rendezvous.c  data that is pulled by the receiver or pushed on its request
  *   message.c     messages of the library's own
+ *   operation.c   the queue of a peer
+ *   rma*.c        one-sided transfers, see rma.h
+ *   fence.c       fences
  *   p2p.c         attaching to a context, peers that go, draining
  *
  * Protocols
@@ -72,6 +75,12 @@ struct peer {
     bool unfenced;            /* messages were sent that no fence has covered */
     bool failed;              /* an operation of this epoch ended with an error */
     uint32_t epoch;           /* counts the fences */
+    pami_result_t put_result; /* of the put whose packets come from there */
+    bool refused;             /* it sent us messages that were not delivered */
+    size_t puts;              /* one-sided writes to it that are not complete, waiting ones too */
+    size_t puts_moving;       /* of those, begun and not by packets: at most one */
+    size_t puts_packets;      /* of those, begun and by packets */
+    struct list puts_waiting; /* struct rma, in the order of the calls */
     size_t outstanding;       /* operations of this epoch that are not complete */
     struct list fences;       /* struct fence_wait of earlier epochs, oldest first */
 };
@@ -108,6 +117,7 @@ struct send {
 /* A message on its way in that one packet did not complete, or that had to be held. */
 struct receive {
     enum operation_kind kind;
+    bool fence; /* a FENCE packet: waits for the receives before it */
     bool immediate;
     bool held;       /* in its dispatch row's list */
     bool dispatched; /* the user's function has been called */
@@ -149,7 +159,16 @@ struct p2p {
     struct list blocked;  /* peers with a queue */
     struct list pulls;    /* receives that copy data */
     struct list released; /* dispatch rows whose held messages may be delivered */
-    struct retry retry;   /* on the context's list while one of these three is not empty */
+    struct list copies;   /* one-sided transfers that go on by themselves */
+    size_t copy_count;    /* of those */
+    struct retry retry;   /* on the context's list while one of these four is not empty */
+    struct list moving;   /* one-sided transfers that the device is busy with */
+    struct pool rmas, serves;
+    struct rma_batch *batch; /* NULL until needed */
+    int32_t pid;
+    bool continuing;     /* inside rma.c's puts_continue */
+    bool touch_directly; /* see rma_target.c */
+    bool fencing;        /* between PAMI_Fence_begin and _end */
     size_t rendezvous_bytes;
     size_t held_bytes, hold_limit;
     struct list watches; /* of floors above: who goes */
@@ -162,7 +181,7 @@ int p2p_attach(struct context *context);
 void p2p_detach(struct context *context);
 struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, int *error);
 struct peer *peer_of_origin(struct p2p *p2p, uint32_t endpoint, int *error);
-struct path *peer_packet_path(struct p2p *p2p, struct peer *peer); /* or NULL */
+int peer_packet_path(struct p2p *p2p, struct peer *peer, struct path **path);
 void p2p_retry_later(struct p2p *p2p);
 
 /* Send what is under way and can still arrive; ends when nothing has moved for `seconds`. */
@@ -181,7 +200,31 @@ static inline struct peer *peer_get(struct p2p *p2p, uint32_t endpoint, int *err
     return peer_open(p2p, endpoint, error);
 }
 
+/* send.c: why peer_get found no peer, but for one that has gone. */
+pami_result_t p2p_no_peer(const char *function, uint32_t endpoint, const struct p2p *p2p,
+                          int error);
+
+/* Endpoint of a context that its task may have. */
+bool p2p_is_valid(const struct client_core *core, uint32_t endpoint);
+
+/* rma.c */
+int rma_progress(struct p2p *p2p);
+void rma_peer_gone(struct p2p *p2p, struct peer *peer);
+void rma_peer_free(struct p2p *p2p, struct peer *peer);
+void rma_finish(struct p2p *p2p);
+
+/* rma_packets.c, rma_target.c */
+protocol_handler rma_handle_put;
+protocol_handler rma_handle_get;
+protocol_handler rma_handle_reply;
+
+/* memregion.c: no context of the client is left. */
+void memregions_free(struct client_core *core);
+
 /* fence.c */
+protocol_handler fence_handle;
+void fence_receives_left(struct p2p *p2p, struct peer *peer);
+void fence_receives_drop(struct p2p *p2p, struct peer *peer);
 void fence_operation_ended(struct p2p *p2p, struct peer *peer, uint32_t epoch,
                            pami_result_t result);
 void fences_free(struct peer *peer);
@@ -217,6 +260,9 @@ protocol_handler p2p_handle_ack;
 protocol_handler p2p_handle_clear;
 
 /* incoming.c */
+struct peer *p2p_origin(struct p2p *p2p, const struct packet_header *head); /* or NULL */
+struct receive *receive_new(struct p2p *p2p, struct peer *peer, const struct packet_header *head,
+                            const struct message_meta *meta, bool keep_header);
 protocol_handler p2p_handle_immediate;
 protocol_handler p2p_handle_message;
 protocol_handler p2p_handle_stream;

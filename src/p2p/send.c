@@ -32,8 +32,7 @@ static pami_result_t complete_gone(struct context *context, const pami_send_even
     return PAMI_SUCCESS;
 }
 
-static pami_result_t no_peer(const char *function, uint32_t endpoint, const struct p2p *p2p,
-                             int error)
+pami_result_t p2p_no_peer(const char *function, uint32_t endpoint, const struct p2p *p2p, int error)
 {
     if (error == -EPIPE)
         return error_set(PAMI_ERROR, "%s: dest: endpoint %u has gone", function, endpoint);
@@ -58,9 +57,11 @@ static pami_result_t check_path(const char *function, struct checked *checked, u
                          "was registered for shared memory only",
                          function, endpoint_task(dest));
     if (checked->row->flags & DISPATCH_PACKETS_ONLY) {
-        checked->path = peer_packet_path(checked->p2p, checked->peer);
-        if (checked->path == NULL)
-            return error_set(PAMI_ENOMEM, "%s: out of memory", function);
+        int error = peer_packet_path(checked->p2p, checked->peer, &checked->path);
+
+        checked->gone = error == -EPIPE;
+        if (error != 0)
+            return p2p_no_peer(function, dest, checked->p2p, error);
     }
     return PAMI_SUCCESS;
 }
@@ -93,7 +94,7 @@ static inline pami_result_t check(const char *function, pami_context_t handle,
     checked->peer = peer_get(checked->p2p, send->dest, &error);
     checked->gone = error == -EPIPE;
     if (unlikely(checked->peer == NULL))
-        return no_peer(function, send->dest, checked->p2p, error);
+        return p2p_no_peer(function, send->dest, checked->p2p, error);
     checked->path = checked->peer->path;
     if (unlikely(send->header.iov_base == NULL && send->header.iov_len != 0))
         return null_part(function, "header", send->header.iov_len);

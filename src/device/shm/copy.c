@@ -94,3 +94,13 @@ int shm_put(struct path *base, const void *local, uint64_t remote, size_t bytes,
     (void)transfer;
     return result_of(path, process_vm_writev(path->pid, &from, 1, &to, 1, 0), moved);
 }
+
+int shm_copyv(struct path *base, bool put, const struct iovec *local, size_t local_count,
+              const struct iovec *remote, size_t remote_count, size_t *moved)
+{
+    struct shm_path *path = container_of(base, struct shm_path, path);
+    ssize_t count = put ? process_vm_writev(path->pid, local, local_count, remote, remote_count, 0)
+                        : process_vm_readv(path->pid, local, local_count, remote, remote_count, 0);
+
+    return result_of(path, count, moved);
+}

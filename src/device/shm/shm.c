@@ -196,6 +196,7 @@ const struct device_ops shm_device_ops = {
     .heap_alloc = shm_heap_alloc,
     .heap_free = shm_heap_free,
     .heap_view = shm_heap_view,
+    .copyv = shm_copyv,
     .advance = shm_advance,
     .pending = shm_pending,
     .arm = shm_arm,

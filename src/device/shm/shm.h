@@ -85,6 +85,8 @@ int shm_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_
             struct transfer *transfer);
 int shm_put(struct path *path, const void *local, uint64_t remote, size_t bytes, size_t *moved,
             struct transfer *transfer);
+int shm_copyv(struct path *path, bool put, const struct iovec *local, size_t local_count,
+              const struct iovec *remote, size_t remote_count, size_t *moved);
 
 /* heap.c */
 int shm_map(struct path *path, uint64_t remote, size_t bytes, void **local);

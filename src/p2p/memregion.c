@@ -1,0 +1,328 @@
+/*
+ * Memory regions: 64 plain bytes that name an area of one task's memory, on any task.
+ *
+ * The bytes carry a check that is keyed with the job and the client, so that what is not a region
+ * of this client, or was altered, is refused where it is used. Whether a region has been destroyed
+ * is known to its owner: each has a slot in a table of the client whose value says which region has
+ * it now. The table may be used by all contexts at once and takes no lock.
+ *
+ * A region reserves nothing: single copy and packets reach any memory.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "p2p/rma.h"
+#include "util/error.h"
+
+#define REGION_MAGIC UINT64_C(0x70616d69726d656d)
+
+struct memregion {
+    uint64_t magic;
+    uint64_t base;
+    uint64_t bytes;
+    uint32_t owner; /* task */
+    uint32_t slot;
+    uint64_t serial; /* what the slot holds while the region lives: odd */
+    uint64_t zero[2];
+    uint64_t check;
+};
+
+_Static_assert(sizeof(struct memregion) == sizeof(pami_memregion_t), "a region fills its storage");
+
+#define BLOCK_SLOTS 1024u
+#define BLOCKS 1024u
+
+/* A slot's value is even while it is free, and grows by one with each change. */
+struct region_block {
+    _Atomic uint64_t slots[BLOCK_SLOTS];
+};
+
+struct region_table {
+    atomic_uint next; /* where to look for a free slot */
+    _Atomic(struct region_block *) blocks[BLOCKS];
+};
+
+/* ---- the table ---- */
+
+static struct region_table *table_of(struct client_core *core)
+{
+    struct region_table *table = atomic_load_explicit(&core->regions, memory_order_acquire);
+    struct region_table *made;
+
+    if (table != NULL)
+        return table;
+    made = calloc(1, sizeof(*made));
+    if (made == NULL || atomic_compare_exchange_strong(&core->regions, &table, made))
+        return made;
+    free(made);
+    return table;
+}
+
+void memregions_free(struct client_core *core)
+{
+    struct region_table *table = atomic_exchange(&core->regions, NULL);
+
+    for (size_t i = 0; table != NULL && i < BLOCKS; i++)
+        free(atomic_load_explicit(&table->blocks[i], memory_order_relaxed));
+    free(table);
+}
+
+static struct region_block *block_of(struct region_table *table, uint32_t slot)
+{
+    _Atomic(struct region_block *) *at = &table->blocks[slot / BLOCK_SLOTS % BLOCKS];
+    struct region_block *block = atomic_load_explicit(at, memory_order_acquire);
+    struct region_block *made;
+
+    if (block != NULL)
+        return block;
+    made = calloc(1, sizeof(*made));
+    if (made == NULL || atomic_compare_exchange_strong(at, &block, made))
+        return made;
+    free(made);
+    return block;
+}
+
+/* A free slot becomes the region's. 0, -ENOMEM or -EAGAIN: all are taken. */
+static int slot_take(struct region_table *table, struct memregion *region)
+{
+    uint32_t start = atomic_load_explicit(&table->next, memory_order_relaxed);
+
+    for (uint32_t i = 0; i < BLOCKS * BLOCK_SLOTS; i++) {
+        uint32_t slot = (start + i) % (BLOCKS * BLOCK_SLOTS);
+        struct region_block *block = block_of(table, slot);
+        uint64_t value;
+
+        if (block == NULL)
+            return -ENOMEM;
+        value = atomic_load_explicit(&block->slots[slot % BLOCK_SLOTS], memory_order_relaxed);
+        if ((value & 1) != 0 ||
+            !atomic_compare_exchange_strong(&block->slots[slot % BLOCK_SLOTS], &value, value + 1))
+            continue;
+        atomic_store_explicit(&table->next, slot + 1, memory_order_relaxed);
+        region->slot = slot;
+        region->serial = value + 1;
+        return 0;
+    }
+    return -EAGAIN;
+}
+
+/* The region's slot while it lives, else NULL. */
+static _Atomic uint64_t *slot_find(struct client_core *core, const struct memregion *region)
+{
+    struct region_table *table = atomic_load_explicit(&core->regions, memory_order_acquire);
+    struct region_block *block;
+
+    if (table == NULL || region->slot >= BLOCKS * BLOCK_SLOTS)
+        return NULL;
+    block = atomic_load_explicit(&table->blocks[region->slot / BLOCK_SLOTS], memory_order_acquire);
+    if (block == NULL || atomic_load_explicit(&block->slots[region->slot % BLOCK_SLOTS],
+                                              memory_order_relaxed) != region->serial)
+        return NULL;
+    return &block->slots[region->slot % BLOCK_SLOTS];
+}
+
+/* ---- the check ---- */
+
+static inline uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+static uint64_t check_of(const struct client_core *core, const struct memregion *region)
+{
+    uint64_t check = core->key[0];
+
+    check = mix(check ^ region->base);
+    check = mix(check ^ region->bytes);
+    check = mix(check ^ ((uint64_t)region->owner << 32 | region->slot));
+    check = mix(check ^ region->serial);
+    return mix(check ^ core->key[1]);
+}
+
+static bool is_genuine(const struct client_core *core, const struct memregion *region)
+{
+    return region->magic == REGION_MAGIC && region->check == check_of(core, region);
+}
+
+/* ---- the calls ---- */
+
+pami_result_t PAMI_Memregion_create(pami_context_t handle, void *address, size_t bytes_in,
+                                    size_t *bytes_out, pami_memregion_t *memregion)
+{
+    struct context *context = context_from_handle(handle);
+    struct memregion region = {.magic = REGION_MAGIC, .bytes = bytes_in};
+    struct region_table *table;
+    int error;
+
+    if (context == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Memregion_create: context: %s", context_fault(handle));
+    if (address == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Memregion_create: address: NULL");
+    if (bytes_in == 0)
+        return error_set(PAMI_INVAL, "PAMI_Memregion_create: bytes_in: 0");
+    if ((uintptr_t)address + bytes_in - 1 < (uintptr_t)address)
+        return error_set(PAMI_INVAL,
+                         "PAMI_Memregion_create: bytes_in: %zu are more than there are behind the "
+                         "address",
+                         bytes_in);
+    if (bytes_out == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Memregion_create: bytes_out: NULL");
+    if (memregion == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Memregion_create: memregion: NULL");
+    table = table_of(context->core);
+    error = table != NULL ? slot_take(table, &region) : -ENOMEM;
+    if (error != 0)
+        return error_set(PAMI_EAGAIN, "PAMI_Memregion_create: %s",
+                         error == -EAGAIN ? "too many regions" : "out of memory");
+    region.base = (uint64_t)(uintptr_t)address;
+    region.owner = context->core->task;
+    region.check = check_of(context->core, &region);
+    memcpy(memregion, &region, sizeof(region));
+    *bytes_out = bytes_in;
+    return PAMI_SUCCESS;
+}
+
+pami_result_t PAMI_Memregion_destroy(pami_context_t handle, pami_memregion_t *memregion)
+{
+    struct context *context = context_from_handle(handle);
+    struct memregion region;
+    _Atomic uint64_t *slot;
+    uint64_t serial;
+
+    if (context == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Memregion_destroy: context: %s", context_fault(handle));
+    if (memregion == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Memregion_destroy: memregion: NULL");
+    memcpy(&region, memregion, sizeof(region));
+    if (!is_genuine(context->core, &region))
+        return error_set(PAMI_INVAL, "PAMI_Memregion_destroy: memregion: not a region");
+    if (region.owner != context->core->task)
+        return error_set(PAMI_INVAL, "PAMI_Memregion_destroy: memregion: is one of task %u",
+                         region.owner);
+    slot = slot_find(context->core, &region);
+    serial = region.serial;
+    if (slot == NULL || !atomic_compare_exchange_strong(slot, &serial, serial + 1))
+        return error_set(PAMI_INVAL, "PAMI_Memregion_destroy: memregion: was destroyed");
+    /* So that few blocks of the table are ever in use. */
+    atomic_store_explicit(&context->core->regions->next, region.slot, memory_order_relaxed);
+    memset(memregion, 0, sizeof(*memregion));
+    return PAMI_SUCCESS;
+}
+
+static bool is_inside(const struct memregion *region, uint64_t address, size_t bytes)
+{
+    uint64_t offset = address - region->base;
+
+    return offset < region->bytes && bytes <= region->bytes - offset;
+}
+
+/* Every piece of the layout at `base` lies in the region. */
+static bool layout_is_inside(const struct memregion *region, const struct type *type, uint64_t base,
+                             size_t bytes)
+{
+    struct type_cursor cursor;
+    struct rma_run run;
+
+    type_cursor_init(&cursor, type, (const void *)(uintptr_t)base, 0);
+    while (bytes != 0) {
+        int64_t span;
+
+        bytes -= rma_next_run(&cursor, &run, bytes);
+        if (__builtin_mul_overflow((int64_t)run.stride, (int64_t)(run.count - 1), &span) ||
+            !is_inside(region, run.address, run.piece) ||
+            !is_inside(region, run.address + (uint64_t)span, run.piece))
+            return false;
+    }
+    return true;
+}
+
+/* The layout of one side; NULL when there is none, or none that could be used. */
+static const struct type *layout_of(const pami_rma_typed_t *types, bool local)
+{
+    const struct type *type;
+
+    if (types == NULL)
+        return NULL;
+    type = type_complete_from_handle(local ? types->local : types->remote);
+    return type != NULL && type_data_size(type) != 0 ? type : NULL;
+}
+
+/* One side of a transfer: its address, and that all of it lies in the region. */
+static pami_result_t resolve(const struct rma_call *call, const char *side,
+                             const pami_rma_mr_t *place, uint32_t owner, const struct type *type,
+                             uint64_t *address)
+{
+    struct client_core *core = call->context->core;
+    size_t bytes = call->rma->bytes;
+    struct memregion region;
+
+    if (place->mr == NULL)
+        return error_set(PAMI_INVAL, "%s: rdma.%s.mr: NULL", call->function, side);
+    memcpy(&region, place->mr, sizeof(region));
+    if (!is_genuine(core, &region))
+        return error_set(PAMI_INVAL, "%s: rdma.%s.mr: not a region", call->function, side);
+    if (region.owner != owner)
+        return error_set(PAMI_INVAL, "%s: rdma.%s.mr: is one of task %u, not of task %u",
+                         call->function, side, region.owner, owner);
+    if (region.owner == core->task && slot_find(core, &region) == NULL)
+        return error_set(PAMI_INVAL, "%s: rdma.%s.mr: was destroyed", call->function, side);
+    if (place->offset > region.bytes || (type == NULL && bytes > region.bytes - place->offset) ||
+        (type != NULL && !layout_is_inside(&region, type, region.base + place->offset, bytes)))
+        return error_set(PAMI_INVAL,
+                         "%s: rdma.%s.offset: %zu and %zu bytes are not within the %zu bytes of "
+                         "the region",
+                         call->function, side, place->offset, bytes, (size_t)region.bytes);
+    *address = region.base + place->offset;
+    return PAMI_SUCCESS;
+}
+
+pami_result_t memregion_resolve(struct rma_call *call, const pami_rdma_t *rdma,
+                                const pami_rma_typed_t *types)
+{
+    uint64_t local = 0;
+    pami_result_t result;
+
+    /* Which task a wrong endpoint names is of no interest. */
+    if (!p2p_is_valid(call->context->core, call->rma->dest))
+        return p2p_no_peer(call->function, call->rma->dest, call->context->p2p, -EINVAL);
+    result = resolve(call, "local", &rdma->local, call->context->core->task, layout_of(types, true),
+                     &local);
+    if (result == PAMI_SUCCESS)
+        result = resolve(call, "remote", &rdma->remote, endpoint_task(call->rma->dest),
+                         layout_of(types, false), &call->remote);
+    call->local = (char *)(uintptr_t)local;
+    return result;
+}
+
+pami_result_t PAMI_Rput(pami_context_t handle, pami_rput_simple_t *parameters)
+{
+    struct context *context = context_from_handle(handle);
+    struct rma_call call = {.function = "PAMI_Rput", .context = context, .put = true};
+    pami_result_t result;
+
+    if (unlikely(context == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Rput: context: %s", context_fault(handle));
+    if (unlikely(parameters == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Rput: parameters: NULL");
+    call.rma = &parameters->rma;
+    call.rdone_fn = parameters->put.rdone_fn;
+    result = memregion_resolve(&call, &parameters->rdma, NULL);
+    return likely(result == PAMI_SUCCESS) ? rma_call(&call) : result;
+}
+
+pami_result_t PAMI_Rget(pami_context_t handle, pami_rget_simple_t *parameters)
+{
+    struct context *context = context_from_handle(handle);
+    struct rma_call call = {.function = "PAMI_Rget", .context = context};
+    pami_result_t result;
+
+    if (unlikely(context == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Rget: context: %s", context_fault(handle));
+    if (unlikely(parameters == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Rget: parameters: NULL");
+    call.rma = &parameters->rma;
+    result = memregion_resolve(&call, &parameters->rdma, NULL);
+    return likely(result == PAMI_SUCCESS) ? rma_call(&call) : result;
+}

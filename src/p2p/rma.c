@@ -1,0 +1,455 @@
+/*
+ * One-sided transfers: the calls, what they check, and how a transfer begins and ends.
+ *
+ * Eight bytes into a shared heap take a few checks, a store and the callbacks' records; anything
+ * else becomes a struct rma (rma.h). No callback runs inside a call, and done_fn is always due
+ * before rdone_fn.
+ */
+#include "p2p/rma.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/error.h"
+#include "util/log.h"
+
+/* ---- the end of a transfer ---- */
+
+/* Puts that waited for one that has ended. */
+static void puts_continue(struct p2p *p2p, struct peer *peer)
+{
+    struct list *item;
+
+    if (p2p->continuing || peer->gone)
+        return;
+    p2p->continuing = true;
+    while (peer->puts_moving == 0 && (item = list_first(&peer->puts_waiting)) != NULL) {
+        struct rma *rma = list_entry(item, struct rma, turn);
+
+        if (rma->way != RMA_PACKETS && peer->puts_packets != 0)
+            break;
+        list_remove(item);
+        rma->begun = true;
+        if (rma->way == RMA_PACKETS) {
+            rma_by_packets(p2p, rma);
+        } else {
+            peer->puts_moving++;
+            list_push_back(&p2p->copies, &rma->turn);
+            p2p->copy_count++;
+            p2p_retry_later(p2p);
+        }
+    }
+    p2p->continuing = false;
+}
+
+void rma_free(struct p2p *p2p, struct rma *rma)
+{
+    handle_drop(&p2p->handles, rma->op.handle);
+    list_remove(&rma->op.link);
+    list_remove(&rma->turn);
+    if (rma->typed != NULL)
+        rma_typed_free(rma->typed);
+    pool_put(&p2p->rmas, rma);
+}
+
+void rma_local_done(struct p2p *p2p, struct rma *rma, pami_result_t result)
+{
+    if (rma->local_done)
+        return;
+    rma->local_done = true;
+    context_complete(p2p->context, rma->done_fn, rma->cookie, result);
+}
+
+void rma_end(struct p2p *p2p, struct rma *rma, pami_result_t result)
+{
+    struct peer *peer = rma->op.peer;
+    bool put = rma->put;
+
+    rma_local_done(p2p, rma, result);
+    context_complete(p2p->context, rma->rdone_fn, rma->cookie, result);
+    if (put) {
+        peer->puts--;
+        if (rma->begun && rma->way == RMA_PACKETS)
+            peer->puts_packets--;
+        else if (rma->begun)
+            peer->puts_moving--;
+    }
+    operation_end(p2p, peer, rma->epoch, result);
+    rma_free(p2p, rma);
+    if (put && unlikely(!list_empty(&peer->puts_waiting)))
+        puts_continue(p2p, peer);
+}
+
+pami_result_t rma_fault(const struct rma *rma, int error)
+{
+    const char *what = rma->put ? "put" : "get";
+
+    if (error == -EPIPE)
+        return error_set(PAMI_ERROR, "%s: endpoint %u has gone", what, rma->op.peer->endpoint);
+    if (error == -ENOMEM)
+        return error_set(PAMI_ENOMEM, "%s: out of memory", what);
+    return error_set(PAMI_ERROR, "%s: memory of endpoint %u, or of this task, is not accessible",
+                     what, rma->op.peer->endpoint);
+}
+
+void rma_peer_gone(struct p2p *p2p, struct peer *peer)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &p2p->copies) {
+        struct rma *rma = list_entry(item, struct rma, turn);
+
+        if (rma->op.peer != peer)
+            continue;
+        p2p->copy_count--;
+        rma_end(p2p, rma, rma_fault(rma, -EPIPE));
+    }
+    while ((item = list_first(&peer->puts_waiting)) != NULL) {
+        struct rma *rma = list_entry(item, struct rma, turn);
+
+        rma_end(p2p, rma, rma_fault(rma, -EPIPE));
+    }
+}
+
+void rma_peer_free(struct p2p *p2p, struct peer *peer)
+{
+    struct list *item;
+
+    while ((item = list_first(&peer->puts_waiting)) != NULL)
+        rma_free(p2p, list_entry(item, struct rma, turn));
+}
+
+void rma_finish(struct p2p *p2p)
+{
+    struct list *item;
+
+    while ((item = list_first(&p2p->copies)) != NULL)
+        rma_free(p2p, list_entry(item, struct rma, turn));
+    while ((item = list_first(&p2p->moving)) != NULL)
+        rma_free(p2p, list_entry(item, struct rma, turn));
+    pool_finish(&p2p->rmas);
+    pool_finish(&p2p->serves);
+    free(p2p->batch);
+}
+
+/* ---- the beginning ---- */
+
+/* Where the target's memory is mapped here, or NULL. */
+static char *heap_address(struct path *path, uint64_t remote, size_t bytes)
+{
+    void *local = path_address(path, remote, bytes);
+
+    if (local == NULL && path->heap_bytes == 0 && path->port->ops->map != NULL &&
+        path->port->ops->map(path, remote, bytes, &local) != 0)
+        return NULL;
+    return local;
+}
+
+static bool overlaps(const char *a, const char *b, size_t bytes)
+{
+    return a < b ? (size_t)(b - a) < bytes : (size_t)(a - b) < bytes;
+}
+
+static bool is_self(const struct rma_call *call)
+{
+    return endpoint_task(call->rma->dest) == call->context->core->task;
+}
+
+/* What a transfer of this context and the same task's memory overlaps with must be moved at once,
+ * in the right direction. Single copy goes forward only. */
+static bool moves_over_itself(const struct rma_call *call)
+{
+    const char *remote = (const char *)(uintptr_t)call->remote;
+
+    return is_self(call) && call->local_type == NULL &&
+           overlaps(call->local, remote, call->rma->bytes);
+}
+
+static void count(struct context *context, bool put, enum rma_way way, size_t bytes)
+{
+    context->counters[(put ? COUNTER_PUT_HEAP : COUNTER_GET_HEAP) + (unsigned)way]++;
+    context->counters[(put ? COUNTER_PUT_HEAP_BYTES : COUNTER_GET_HEAP_BYTES) + (unsigned)way] +=
+        bytes;
+}
+
+/* Move inside the call, and let the callbacks come. */
+static pami_result_t at_once(const struct rma_call *call, char *remote)
+{
+    size_t bytes = call->rma->bytes;
+
+    if (completion_reserve(&call->context->completions, 2) != 0)
+        return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
+    if (bytes != 0)
+        memmove(call->put ? remote : call->local, call->put ? call->local : remote, bytes);
+    count(call->context, call->put, RMA_HEAP, bytes);
+    context_complete(call->context, call->rma->done_fn, call->rma->cookie, PAMI_SUCCESS);
+    context_complete(call->context, call->rdone_fn, call->rma->cookie, PAMI_SUCCESS);
+    return PAMI_SUCCESS;
+}
+
+static pami_result_t complete_gone(const struct rma_call *call)
+{
+    context_complete(call->context, call->rma->done_fn, call->rma->cookie, PAMI_ERROR);
+    context_complete(call->context, call->rdone_fn, call->rma->cookie, PAMI_ERROR);
+    return PAMI_SUCCESS;
+}
+
+static pami_result_t check_range(const struct rma_call *call)
+{
+    size_t bytes = call->rma->bytes;
+
+    if (bytes == 0 || call->local_type != NULL)
+        return PAMI_SUCCESS;
+    if (call->local == NULL)
+        return error_set(PAMI_INVAL, "%s: local: NULL with %zu bytes", call->function, bytes);
+    if (call->remote == 0)
+        return error_set(PAMI_INVAL, "%s: remote: NULL with %zu bytes", call->function, bytes);
+    if (call->remote + bytes < bytes || (uintptr_t)call->local + bytes < bytes)
+        return error_set(PAMI_INVAL, "%s: bytes: %zu are more than there are behind an address",
+                         call->function, bytes);
+    return PAMI_SUCCESS;
+}
+
+static struct rma *rma_new(const struct rma_call *call, struct peer *peer)
+{
+    struct p2p *p2p = call->context->p2p;
+    struct rma *rma = pool_get(&p2p->rmas);
+
+    if (rma == NULL)
+        return NULL;
+    memset(rma, 0, sizeof(*rma));
+    operation_init(&rma->op, call->put ? &rma_put_ops : &rma_get_ops, peer);
+    list_init(&rma->turn);
+    rma->put = call->put;
+    rma->local = call->local;
+    rma->remote = call->remote;
+    rma->bytes = call->rma->bytes;
+    rma->done_fn = call->rma->done_fn;
+    rma->rdone_fn = call->rdone_fn;
+    rma->cookie = call->rma->cookie;
+    rma->context = call->context;
+    if (call->local_type != NULL && rma_typed_new(call, &rma->typed) != 0) {
+        rma_free(p2p, rma);
+        return NULL;
+    }
+    return rma;
+}
+
+/* The way to the memory; *heap is set when it is the heap. 0 or what peer_packet_path says. */
+static int choose_way(const struct rma_call *call, struct rma *rma, void **heap)
+{
+    struct p2p *p2p = call->context->p2p;
+    struct path *path = rma->op.path;
+    size_t bytes = call->rma->bytes;
+
+    if (call->rma->hints.use_shmem == PAMI_HINT_DISABLE) {
+        rma->way = RMA_PACKETS;
+        return peer_packet_path(p2p, rma->op.peer, &rma->op.path);
+    }
+    if (rma->typed != NULL) {
+        heap_address(path, rma->remote, 1); /* lets the device map it */
+        *heap = rma_typed_heap(rma->typed, path, rma->remote, bytes);
+    } else {
+        *heap = heap_address(path, rma->remote, bytes);
+    }
+    rma->way = RMA_PACKETS;
+    if (*heap != NULL)
+        rma->way = RMA_HEAP;
+    else if (path->single_copy && path->port->ops->put != NULL && path->port->ops->get != NULL)
+        rma->way = RMA_COPY;
+    return 0;
+}
+
+/* Into the queue of the peer. The transfer ends if there is no handle left for it. */
+void rma_by_packets(struct p2p *p2p, struct rma *rma)
+{
+    rma->way = RMA_PACKETS;
+    if (rma->put)
+        rma->op.peer->puts_packets++;
+    rma->op.handle = handle_new(&p2p->handles, rma);
+    if (rma->op.handle == 0)
+        rma_end(p2p, rma, rma_fault(rma, -ENOMEM));
+    else
+        operation_enqueue(p2p, &rma->op);
+}
+
+static void begin(struct p2p *p2p, struct rma *rma)
+{
+    struct peer *peer = rma->op.peer;
+    size_t moved = 0;
+
+    if (rma->put && (peer->puts_moving != 0 || !list_empty(&peer->puts_waiting) ||
+                     (rma->way != RMA_PACKETS && peer->puts_packets != 0))) {
+        peer->puts++;
+        list_push_back(&peer->puts_waiting, &rma->turn);
+        return;
+    }
+    rma->begun = true;
+    if (rma->put)
+        peer->puts++;
+    if (rma->way == RMA_PACKETS) {
+        bool idle = list_empty(&peer->queue);
+
+        rma_by_packets(p2p, rma);
+        if (idle)
+            peer_progress(p2p, peer);
+        return;
+    }
+    if (rma->put)
+        peer->puts_moving++;
+    list_push_back(&p2p->copies, &rma->turn);
+    p2p->copy_count++;
+    rma_step(p2p, rma, &moved);
+    if (!list_empty(&p2p->copies))
+        p2p_retry_later(p2p);
+}
+
+/* Every transfer but those of the short cuts, and all errors. */
+pami_result_t rma_call(const struct rma_call *call)
+{
+    struct p2p *p2p = call->context->p2p;
+    pami_result_t result;
+    struct peer *peer;
+    struct rma *rma;
+    void *heap = NULL;
+    int error = 0;
+
+    misuse_check(call->context, call->function);
+    peer = peer_get(p2p, call->rma->dest, &error);
+    if (unlikely(peer == NULL && error != -EPIPE))
+        return p2p_no_peer(call->function, call->rma->dest, p2p, error);
+    result = check_range(call);
+    if (unlikely(result != PAMI_SUCCESS))
+        return result;
+    if (unlikely(peer == NULL))
+        return complete_gone(call);
+    if (unlikely(call->rma->bytes == 0))
+        return at_once(call, NULL);
+    if (unlikely(moves_over_itself(call)) && peer->puts == 0)
+        return at_once(call, (char *)(uintptr_t)call->remote);
+    rma = rma_new(call, peer);
+    if (rma == NULL)
+        return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
+    error = choose_way(call, rma, &heap);
+    if (error != 0) {
+        rma_free(p2p, rma);
+        return error == -EPIPE ? complete_gone(call)
+                               : p2p_no_peer(call->function, call->rma->dest, p2p, error);
+    }
+    if (heap != NULL)
+        rma->remote = (uint64_t)(uintptr_t)heap;
+    if (heap != NULL && rma->typed != NULL)
+        rma_typed_seek(rma);
+    count(call->context, call->put, rma->way, rma->bytes);
+    rma->epoch = operation_begin(peer);
+    begin(p2p, rma);
+    return PAMI_SUCCESS;
+}
+
+/* Steps of what goes on by itself, in turn, as much as a pass may take. Returns the events. */
+int rma_progress(struct p2p *p2p)
+{
+    size_t moved = 0;
+    size_t idle = 0;
+    int events = 0;
+
+    for (int i = 0; i < RMA_PASS_STEPS && idle < p2p->copy_count && moved < RMA_PASS_BYTES; i++) {
+        struct list *item = list_pop_front(&p2p->copies);
+
+        list_push_back(&p2p->copies, item);
+        if (rma_step(p2p, list_entry(item, struct rma, turn), &moved)) {
+            events++;
+            idle = 0;
+        } else {
+            idle++;
+        }
+    }
+    return events;
+}
+
+/* ---- the calls ---- */
+
+/* The short cut takes no more than this: it must not be in the way of the others' short code. */
+#define SHORT_CUT_BYTES ((size_t)4 << 10)
+
+/* The mapped memory of a short transfer that nothing is in the way of; NULL: the general way. */
+static inline char *short_cut(struct context *context, const pami_rma_t *rma,
+                              const pami_rma_addr_t *addr)
+{
+    struct peer *peer = context->p2p->last;
+
+    if (unlikely(peer == NULL || peer->endpoint != rma->dest || peer->gone || peer->puts != 0 ||
+                 rma->hints.use_shmem == PAMI_HINT_DISABLE || rma->bytes - 1 >= SHORT_CUT_BYTES ||
+                 addr->local == NULL || completion_reserve(&context->completions, 2) != 0))
+        return NULL;
+    return path_address(peer->path, (uint64_t)(uintptr_t)addr->remote, rma->bytes);
+}
+
+static inline void move_short(char *to, const char *from, size_t bytes)
+{
+    uint64_t word;
+
+    if (likely(bytes == sizeof(word))) {
+        memcpy(&word, from, sizeof(word));
+        memcpy(to, &word, sizeof(word));
+    } else {
+        memmove(to, from, bytes);
+    }
+}
+
+pami_result_t PAMI_Put(pami_context_t handle, pami_put_simple_t *parameters)
+{
+    struct context *context = context_from_handle(handle);
+    char *to;
+
+    if (unlikely(context == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Put: context: %s", context_fault(handle));
+    if (unlikely(parameters == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Put: parameters: NULL");
+    to = short_cut(context, &parameters->rma, &parameters->addr);
+    if (likely(to != NULL)) {
+        misuse_check(context, "PAMI_Put");
+        move_short(to, parameters->addr.local, parameters->rma.bytes);
+        context->counters[COUNTER_PUT_HEAP]++;
+        context->counters[COUNTER_PUT_HEAP_BYTES] += parameters->rma.bytes;
+        context_complete(context, parameters->rma.done_fn, parameters->rma.cookie, PAMI_SUCCESS);
+        context_complete(context, parameters->put.rdone_fn, parameters->rma.cookie, PAMI_SUCCESS);
+        return PAMI_SUCCESS;
+    }
+    return rma_call(&(const struct rma_call){
+        .function = "PAMI_Put",
+        .context = context,
+        .rma = &parameters->rma,
+        .put = true,
+        .local = parameters->addr.local,
+        .remote = (uint64_t)(uintptr_t)parameters->addr.remote,
+        .rdone_fn = parameters->put.rdone_fn,
+    });
+}
+
+pami_result_t PAMI_Get(pami_context_t handle, pami_get_simple_t *parameters)
+{
+    struct context *context = context_from_handle(handle);
+    char *from;
+
+    if (unlikely(context == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Get: context: %s", context_fault(handle));
+    if (unlikely(parameters == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Get: parameters: NULL");
+    from = short_cut(context, &parameters->rma, &parameters->addr);
+    if (likely(from != NULL)) {
+        misuse_check(context, "PAMI_Get");
+        move_short(parameters->addr.local, from, parameters->rma.bytes);
+        context->counters[COUNTER_GET_HEAP]++;
+        context->counters[COUNTER_GET_HEAP_BYTES] += parameters->rma.bytes;
+        context_complete(context, parameters->rma.done_fn, parameters->rma.cookie, PAMI_SUCCESS);
+        return PAMI_SUCCESS;
+    }
+    return rma_call(&(const struct rma_call){
+        .function = "PAMI_Get",
+        .context = context,
+        .rma = &parameters->rma,
+        .local = parameters->addr.local,
+        .remote = (uint64_t)(uintptr_t)parameters->addr.remote,
+    });
+}

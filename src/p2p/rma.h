@@ -1,0 +1,132 @@
+/*
+ * One-sided transfers: what the files that make them share.
+ *
+ *   rma.c          the calls: checks, the short cut through the shared heap, choosing a way
+ *   rma_typed.c    typed transfers: calls, and pieces of both layouts side by side
+ *   rma_copy.c     moving by load and store or by single copy, step by step
+ *   rma_packets.c  the origin's side of transfers by packets
+ *   rma_target.c   the target's side: memory that a packet names is touched by the kernel only
+ *   memregion.c    regions, and the calls that use them
+ *
+ * A transfer goes one of three ways, tried in this order: through a mapping of the target's shared
+ * heap, by single copy, by packets. One that cannot go on by single copy changes to packets.
+ *
+ * Puts to one endpoint become visible in the order of the calls: only one at a time moves by
+ * itself, packets follow packets, and whatever would overtake waits in peer->puts_waiting. Gets
+ * wait for nobody.
+ */
+#ifndef LIBPAMI_P2P_RMA_H
+#define LIBPAMI_P2P_RMA_H
+
+#include "p2p/p2p.h"
+
+/* Bytes that one step moves at most, and all steps of a pass: an advance must come back. */
+#define RMA_STEP_BYTES ((size_t)1 << 20)
+#define RMA_PASS_BYTES ((size_t)4 << 20)
+#define RMA_PASS_STEPS 256
+
+enum rma_way {
+    RMA_HEAP,
+    RMA_COPY,
+    RMA_PACKETS,
+};
+
+/*
+ * `count` pieces of memory at equal distances. PUT and GET packets name the target's memory with
+ * these, so that layouts need not be known there: the user header of a PUT is an array of runs, its
+ * payload what goes there.
+ */
+struct rma_run {
+    uint64_t address;
+    uint64_t stride;
+    uint64_t piece; /* bytes, not 0 */
+    uint64_t count; /* not 0 */
+};
+
+_Static_assert(sizeof(struct rma_run) == 32, "runs are counted in bytes on the wire");
+
+/* Runs in one packet at most. */
+#define RMA_RUNS 64
+
+/* Flags of a PUT packet, in head.dispatch. The packets of one put follow one another. */
+#define RMA_PUT_FIRST 1u
+#define RMA_PUT_LAST 2u
+
+/* Both layouts of a typed transfer. Outside of functions the cursors stand at data byte `done`. */
+struct rma_typed {
+    struct type *local_type, *remote_type; /* references */
+    struct type_cursor local, remote;      /* remote: its addresses are the target's */
+};
+
+struct rma {
+    struct operation op;
+    bool put;
+    uint8_t way; /* enum rma_way */
+    bool begun;  /* put: not in peer->puts_waiting any more */
+    bool local_done;
+    uint32_t epoch;
+    struct list turn; /* in p2p->copies, p2p->moving or peer->puts_waiting */
+    char *local;
+    uint64_t remote;
+    size_t bytes;
+    size_t done;  /* bytes that have moved; put by packets: sent */
+    size_t asked; /* get by packets: bytes asked for; single copy: of the step under way */
+    struct rma_typed *typed;
+    pami_event_function done_fn, rdone_fn;
+    void *cookie;
+    struct context *context;
+    struct transfer transfer;
+};
+
+/* What a call wants. Types are NULL unless it is a typed one. */
+struct rma_call {
+    const char *function;
+    struct context *context;
+    const pami_rma_t *rma;
+    bool put;
+    char *local;
+    uint64_t remote;
+    pami_event_function rdone_fn;
+    struct type *local_type, *remote_type;
+};
+
+/* Pieces for one vectored copy; p2p has one, made when first needed. */
+#define RMA_BATCH 1024
+
+struct rma_batch {
+    struct iovec local[RMA_BATCH], remote[RMA_BATCH];
+    size_t local_count, remote_count, bytes;
+    struct type_cursor local_next, remote_next; /* where both stand behind it */
+};
+
+/* rma.c */
+pami_result_t rma_call(const struct rma_call *call);
+void rma_end(struct p2p *p2p, struct rma *rma, pami_result_t result);
+void rma_free(struct p2p *p2p, struct rma *rma);
+void rma_local_done(struct p2p *p2p, struct rma *rma, pami_result_t result);
+pami_result_t rma_fault(const struct rma *rma, int error);
+void rma_by_packets(struct p2p *p2p, struct rma *rma);
+
+/* rma_copy.c: one step; true when something moved. The transfer may be gone afterwards. */
+bool rma_step(struct p2p *p2p, struct rma *rma, size_t *moved);
+
+/* rma_typed.c */
+int rma_typed_new(const struct rma_call *call, struct rma_typed **typed);
+void rma_typed_free(struct rma_typed *typed);
+void rma_typed_seek(struct rma *rma);
+void *rma_typed_heap(const struct rma_typed *typed, const struct path *path, uint64_t base,
+                     size_t bytes);
+bool rma_typed_batch(struct p2p *p2p, const struct rma *rma);
+size_t rma_next_run(struct type_cursor *cursor, struct rma_run *run, size_t most);
+
+/* memregion.c: the addresses of a call that names regions. Types are NULL unless typed. */
+pami_result_t memregion_resolve(struct rma_call *call, const pami_rdma_t *rdma,
+                                const pami_rma_typed_t *types);
+
+/* rma_target.c */
+void rma_target_init(struct p2p *p2p);
+
+/* rma_packets.c */
+extern const struct operation_ops rma_put_ops, rma_get_ops;
+
+#endif

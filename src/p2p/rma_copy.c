@@ -1,0 +1,173 @@
+/*
+ * Transfers that go on by themselves: load and store through a mapping, or single copy by the
+ * device, a bounded piece per step.
+ *
+ * The device may finish a step later, may move less than asked, or may refuse single copy for good;
+ * then the rest of the transfer goes by packets.
+ */
+#include <errno.h>
+
+#include "p2p/rma.h"
+#include "util/log.h"
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void leave_copies(struct p2p *p2p, struct rma *rma)
+{
+    list_remove(&rma->turn);
+    p2p->copy_count--;
+}
+
+/* Single copy does not work (any more). */
+static void change_to_packets(struct p2p *p2p, struct rma *rma)
+{
+    if (rma->put)
+        rma->op.peer->puts_moving--;
+    rma->asked = rma->done;
+    rma_by_packets(p2p, rma);
+}
+
+/* What an error of a step means; the transfer is on no list. */
+static void step_failed(struct p2p *p2p, struct rma *rma, int error)
+{
+    if (error == -EPIPE || rma->op.peer->gone) {
+        rma_end(p2p, rma, rma_fault(rma, -EPIPE));
+    } else if (error == -EFAULT) {
+        rma_end(p2p, rma, rma_fault(rma, error));
+    } else {
+        if (error != -ENOMEM) {
+            log_info("single copy with endpoint %u failed (errno %d): packets instead",
+                     rma->op.path->endpoint, -error);
+            rma->op.path->single_copy = false;
+        }
+        change_to_packets(p2p, rma);
+    }
+}
+
+static void transfer_done(struct transfer *transfer, int error)
+{
+    struct rma *rma = container_of(transfer, struct rma, transfer);
+    struct p2p *p2p = rma->context->p2p;
+
+    list_remove(&rma->turn);
+    if (error != 0) {
+        step_failed(p2p, rma, error);
+        return;
+    }
+    rma->done += rma->asked;
+    if (rma->done == rma->bytes) {
+        rma_end(p2p, rma, PAMI_SUCCESS);
+        return;
+    }
+    if (rma->typed != NULL)
+        rma_typed_seek(rma);
+    list_push_back(&p2p->copies, &rma->turn);
+    p2p->copy_count++;
+    p2p_retry_later(p2p);
+}
+
+/* `bytes` between two contiguous areas. */
+static int copy_area(struct rma *rma, void *local, uint64_t remote, size_t bytes, size_t *moved)
+{
+    struct path *path = rma->op.path;
+
+    rma->transfer.done = transfer_done;
+    rma->asked = bytes;
+    if (rma->put)
+        return path->port->ops->put(path, local, remote, bytes, moved, &rma->transfer);
+    return path->port->ops->get(path, local, remote, bytes, moved, &rma->transfer);
+}
+
+/* Where both layouts are contiguous next. */
+static int copy_common_piece(struct rma *rma, size_t most, size_t *moved)
+{
+    struct rma_typed *typed = rma->typed;
+    int error;
+
+    if (!type_cursor_refill(&typed->local) || !type_cursor_refill(&typed->remote))
+        return -EFAULT;
+    most = least(most, least(typed->local.left, typed->remote.left));
+    error = copy_area(rma, (void *)typed->local.at, typed->remote.at, most, moved);
+    if (error == 0) {
+        rma->done += *moved;
+        rma_typed_seek(rma);
+        rma->done -= *moved;
+    }
+    return error;
+}
+
+static int copy_typed(struct p2p *p2p, struct rma *rma, size_t most, size_t *moved)
+{
+    struct path *path = rma->op.path;
+    struct rma_batch *batch;
+    int error;
+
+    if (path->port->ops->copyv == NULL || !rma_typed_batch(p2p, rma))
+        return copy_common_piece(rma, most, moved);
+    batch = p2p->batch;
+    error = path->port->ops->copyv(path, rma->put, batch->local, batch->local_count, batch->remote,
+                                   batch->remote_count, moved);
+    if (error == 0 && *moved == batch->bytes) {
+        rma->typed->local = batch->local_next;
+        rma->typed->remote = batch->remote_next;
+    } else if (error == 0) {
+        rma->done += *moved;
+        rma_typed_seek(rma);
+        rma->done -= *moved;
+    }
+    return error;
+}
+
+/* Through a mapping: never fails. An area that overlaps its source is moved in one piece. */
+static size_t move_mapped(struct rma *rma, size_t most)
+{
+    char *local = rma->local + rma->done;
+    char *remote = (char *)(uintptr_t)rma->remote + rma->done;
+    struct rma_typed *typed = rma->typed;
+
+    if (typed != NULL && rma->put)
+        return type_copy(&typed->remote, &typed->local, most);
+    if (typed != NULL)
+        return type_copy(&typed->local, &typed->remote, most);
+    if (local < remote ? (size_t)(remote - local) < rma->bytes
+                       : (size_t)(local - remote) < rma->bytes)
+        most = rma->bytes - rma->done;
+    memmove(rma->put ? remote : local, rma->put ? local : remote, most);
+    return most;
+}
+
+bool rma_step(struct p2p *p2p, struct rma *rma, size_t *moved)
+{
+    size_t most = least(rma->bytes - rma->done, RMA_STEP_BYTES);
+    size_t part = 0;
+    int error = 0;
+
+    if (rma->way == RMA_HEAP)
+        part = move_mapped(rma, most);
+    else if (rma->typed != NULL)
+        error = copy_typed(p2p, rma, most, &part);
+    else
+        error = copy_area(rma, rma->local + rma->done, rma->remote + rma->done, most, &part);
+    if (error == -EAGAIN)
+        return false;
+    if (error == -EINPROGRESS) {
+        leave_copies(p2p, rma);
+        list_push_back(&p2p->moving, &rma->turn);
+        return true;
+    }
+    if (error != 0) {
+        leave_copies(p2p, rma);
+        step_failed(p2p, rma, error);
+        return true;
+    }
+    rma->done += part;
+    *moved += part;
+    if (rma->done == rma->bytes) {
+        leave_copies(p2p, rma);
+        rma_end(p2p, rma, PAMI_SUCCESS);
+    }
+    return true;
+}

@@ -1,0 +1,330 @@
+/*
+ * Transfers by packets, the target's side: PUT packets are written, GET packets answered with
+ * REPLY packets.
+ *
+ * Addresses come from another task, so this task's own memory is touched through the kernel
+ * (process_vm_readv and _writev on oneself): a wrong address is an error for the origin and no
+ * fault here. Where the kernel does not allow that, memory is touched directly.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+
+#include "p2p/rma.h"
+#include "util/log.h"
+
+/* No transfer is larger: sums of sizes below this cannot overflow. */
+#define BYTES_MAX (UINT64_C(1) << 62)
+
+/* Pieces that one system call takes here. */
+#define PIECES 64
+
+/* Replies up to this need no memory of their own. */
+#define REPLY_SMALL 128
+
+/* What is left of an array of runs. */
+struct walk {
+    const struct rma_run *run; /* the current one */
+    size_t runs;               /* after it */
+    uint64_t piece;            /* index of the current piece */
+    uint64_t within;           /* bytes of it that are done */
+};
+
+/* A GET that is being answered. */
+struct serve {
+    struct operation op;
+    uint32_t target; /* the origin's handle */
+    struct rma_run one;
+    struct rma_run *runs; /* &one, or allocated */
+    struct walk walk;
+    uint64_t left; /* bytes that have not been read */
+    char *buffer;  /* `small`, or allocated */
+    size_t room;   /* of buffer */
+    bool failed;
+    size_t at, ready; /* bytes of buffer that have been read and not sent */
+    char small[REPLY_SMALL];
+};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The bytes that an array of runs describes, or 0 when it makes no sense. */
+static uint64_t runs_bytes(const struct rma_run *runs, size_t count)
+{
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bytes;
+
+        if (runs[i].piece == 0 || runs[i].count == 0 ||
+            __builtin_mul_overflow(runs[i].piece, runs[i].count, &bytes) || bytes > BYTES_MAX)
+            return 0;
+        total += bytes;
+        if (total > BYTES_MAX)
+            return 0;
+    }
+    return total;
+}
+
+static void walk_init(struct walk *walk, const struct rma_run *runs, size_t count)
+{
+    *walk = (struct walk){.run = runs, .runs = count - 1};
+}
+
+/* Pieces of the next `most` bytes at most; there are that many. Returns their bytes. */
+static size_t walk_take(struct walk *walk, struct iovec *pieces, size_t *count, size_t most)
+{
+    size_t bytes = 0;
+
+    for (*count = 0; *count < PIECES && bytes < most; ++*count) {
+        const struct rma_run *run = walk->run;
+        size_t part = least(run->piece - walk->within, most - bytes);
+
+        pieces[*count] = (struct iovec){
+            .iov_base = (void *)(run->address + walk->piece * run->stride + walk->within),
+            .iov_len = part,
+        };
+        bytes += part;
+        walk->within += part;
+        if (walk->within < run->piece)
+            continue;
+        walk->within = 0;
+        if (++walk->piece < run->count || walk->runs == 0)
+            continue;
+        walk->piece = 0;
+        walk->run++;
+        walk->runs--;
+    }
+    return bytes;
+}
+
+static void touch_directly(bool write, char *bytes, const struct iovec *pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        memcpy(write ? pieces[i].iov_base : bytes, write ? bytes : pieces[i].iov_base,
+               pieces[i].iov_len);
+        bytes += pieces[i].iov_len;
+    }
+}
+
+/* Read or write this task's memory. 0 or -EFAULT. */
+static int touch(struct p2p *p2p, bool write, struct walk *walk, char *bytes, size_t total)
+{
+    struct iovec pieces[PIECES];
+
+    while (total != 0) {
+        size_t count;
+        size_t part = walk_take(walk, pieces, &count, total);
+        struct iovec own = {.iov_base = bytes, .iov_len = part};
+        ssize_t done = -1;
+
+        if (!p2p->touch_directly) {
+            done = write ? process_vm_writev(p2p->pid, &own, 1, pieces, count, 0)
+                         : process_vm_readv(p2p->pid, &own, 1, pieces, count, 0);
+            if (done >= 0 || errno == EFAULT || errno == ENOMEM) {
+                if (done != (ssize_t)part)
+                    return -EFAULT;
+            } else {
+                log_info("this task may not copy its own memory by system call: %s",
+                         strerror(errno));
+                p2p->touch_directly = true;
+            }
+        }
+        if (p2p->touch_directly)
+            touch_directly(write, bytes, pieces, count);
+        bytes += part;
+        total -= part;
+    }
+    return 0;
+}
+
+static void foreign(struct context *context, const struct packet_header *head)
+{
+    if (context->counters[COUNTER_FOREIGN]++ == 0)
+        log_warn("refused a packet from endpoint %u: a transfer that makes no sense", head->origin);
+}
+
+/* ---- put ---- */
+
+void rma_handle_put(struct context *context, const struct packet_header *head, void *body)
+{
+    const struct rma_run *runs = body;
+    size_t count = head->header_bytes / sizeof(*runs);
+    struct p2p *p2p = context->p2p;
+    struct peer *peer;
+    struct walk walk;
+
+    if (head->meta_words != 0 || count == 0 || head->header_bytes % sizeof(*runs) != 0 ||
+        head->payload_bytes == 0 || runs_bytes(runs, count) != head->payload_bytes) {
+        foreign(context, head);
+        return;
+    }
+    peer = p2p_origin(p2p, head);
+    if (peer == NULL)
+        return;
+    if (head->dispatch & RMA_PUT_FIRST)
+        peer->put_result = PAMI_SUCCESS;
+    walk_init(&walk, runs, count);
+    if (peer->put_result == PAMI_SUCCESS &&
+        touch(p2p, true, &walk, (char *)body + head->header_bytes, head->payload_bytes) != 0)
+        peer->put_result = PAMI_ERROR;
+    if (head->dispatch & RMA_PUT_LAST)
+        p2p_answer(p2p, peer, head->aux, peer->put_result);
+}
+
+/* ---- get ---- */
+
+static struct serve *serve_of(struct operation *operation)
+{
+    return container_of(operation, struct serve, op);
+}
+
+static void serve_free(struct p2p *p2p, struct operation *operation)
+{
+    struct serve *serve = serve_of(operation);
+
+    list_remove(&operation->link);
+    if (serve->runs != &serve->one)
+        free(serve->runs);
+    if (serve->buffer != serve->small)
+        free(serve->buffer);
+    pool_put(&p2p->serves, serve);
+}
+
+static void serve_finish(struct p2p *p2p, struct operation *operation, pami_result_t result)
+{
+    (void)result;
+    serve_free(p2p, operation);
+}
+
+static int reply(struct p2p *p2p, struct serve *serve, pami_result_t result, size_t bytes)
+{
+    const struct packet packet = {
+        .head = packet_header_short(PROTOCOL_REPLY, (size_t)result, 0, bytes,
+                                    p2p->context->endpoint, serve->target),
+        .payload = serve->buffer + serve->at,
+    };
+    int error = serve->op.path->am(serve->op.path, &packet);
+
+    if (error == 0) {
+        serve->at += bytes;
+        p2p->packets++;
+    }
+    return error;
+}
+
+/* Have bytes in the buffer; 0, -EFAULT or -ENOMEM. */
+static int serve_read(struct p2p *p2p, struct serve *serve)
+{
+    size_t bytes;
+
+    if (serve->at < serve->ready)
+        return 0;
+    if (serve->buffer == NULL) {
+        serve->room = least(serve->left, serve->op.path->packet_max);
+        serve->buffer = serve->room <= REPLY_SMALL ? serve->small : malloc(serve->room);
+        if (serve->buffer == NULL)
+            return -ENOMEM;
+    }
+    bytes = least(serve->left, serve->room);
+    serve->at = 0;
+    serve->ready = 0;
+    if (touch(p2p, false, &serve->walk, serve->buffer, bytes) != 0)
+        return -EFAULT;
+    serve->ready = bytes;
+    serve->left -= bytes;
+    return 0;
+}
+
+static int serve_progress(struct p2p *p2p, struct operation *operation)
+{
+    struct serve *serve = serve_of(operation);
+    size_t budget = RMA_STEP_BYTES;
+    int error = 0;
+
+    while (serve->left != 0 || serve->at < serve->ready) {
+        size_t bytes;
+
+        if (!serve->failed && serve_read(p2p, serve) != 0)
+            serve->failed = true;
+        if (serve->failed) {
+            error = reply(p2p, serve, PAMI_ERROR, 0);
+            if (error != 0)
+                return error;
+            break;
+        }
+        if (budget == 0)
+            return -EAGAIN;
+        bytes = least(serve->ready - serve->at, budget);
+        error = reply(p2p, serve, PAMI_SUCCESS, bytes);
+        if (error == -ENOBUFS) {
+            bytes = least(bytes, PACKET_SMALL);
+            error = reply(p2p, serve, PAMI_SUCCESS, bytes);
+        }
+        if (error != 0)
+            return error;
+        budget -= bytes;
+    }
+    serve_free(p2p, operation);
+    return 0;
+}
+
+static const struct operation_ops serve_ops = {
+    .progress = serve_progress,
+    .finish = serve_finish,
+    .free = serve_free,
+};
+
+void rma_target_init(struct p2p *p2p)
+{
+    pool_init(&p2p->serves, sizeof(struct serve), 0);
+}
+
+static struct serve *serve_new(struct p2p *p2p, struct peer *peer, const struct rma_run *runs,
+                               size_t count)
+{
+    struct serve *serve = pool_get(&p2p->serves);
+
+    if (serve == NULL)
+        return NULL;
+    memset(serve, 0, offsetof(struct serve, small));
+    operation_init(&serve->op, &serve_ops, peer);
+    serve->runs = count == 1 ? &serve->one : malloc(count * sizeof(*runs));
+    if (serve->runs == NULL) {
+        pool_put(&p2p->serves, serve);
+        return NULL;
+    }
+    memcpy(serve->runs, runs, count * sizeof(*runs));
+    walk_init(&serve->walk, serve->runs, count);
+    return serve;
+}
+
+void rma_handle_get(struct context *context, const struct packet_header *head, void *body)
+{
+    const struct rma_run *runs = body;
+    size_t count = head->header_bytes / sizeof(*runs);
+    struct p2p *p2p = context->p2p;
+    struct serve *serve;
+    struct peer *peer;
+    uint64_t bytes;
+
+    if (head->meta_words != 0 || count == 0 || head->header_bytes % sizeof(*runs) != 0 ||
+        head->payload_bytes != 0 || (bytes = runs_bytes(runs, count)) == 0) {
+        foreign(context, head);
+        return;
+    }
+    peer = p2p_origin(p2p, head);
+    if (peer == NULL)
+        return;
+    serve = serve_new(p2p, peer, runs, count);
+    if (serve == NULL) {
+        log_error("out of memory: a get of endpoint %u fails", head->origin);
+        p2p_answer(p2p, peer, head->aux, PAMI_ENOMEM);
+        return;
+    }
+    serve->target = head->aux;
+    serve->left = bytes;
+    operation_launch(p2p, &serve->op);
+}

@@ -1,0 +1,226 @@
+/*
+ * Typed one-sided transfers: both layouts are the origin's, and are walked here, side by side.
+ *
+ * A cursor only computes addresses, so the target's layout is applied to the target's address
+ * without anybody having to be told what the layout is: what travels is runs, pieces of memory at
+ * equal distances. A regular layout is one run whatever its size.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "p2p/rma.h"
+#include "util/error.h"
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+int rma_typed_new(const struct rma_call *call, struct rma_typed **out)
+{
+    struct rma_typed *typed = malloc(sizeof(*typed));
+
+    if (typed == NULL)
+        return -ENOMEM;
+    typed->local_type = type_ref(call->local_type);
+    typed->remote_type = type_ref(call->remote_type);
+    type_cursor_init(&typed->local, typed->local_type, call->local, 0);
+    type_cursor_init(&typed->remote, typed->remote_type, (const void *)(uintptr_t)call->remote, 0);
+    *out = typed;
+    return 0;
+}
+
+void rma_typed_free(struct rma_typed *typed)
+{
+    type_unref(typed->local_type);
+    type_unref(typed->remote_type);
+    free(typed);
+}
+
+/* Both cursors to data byte `done`. */
+void rma_typed_seek(struct rma *rma)
+{
+    struct rma_typed *typed = rma->typed;
+
+    type_cursor_init(&typed->local, typed->local_type, rma->local, rma->done);
+    type_cursor_init(&typed->remote, typed->remote_type, (const void *)(uintptr_t)rma->remote,
+                     rma->done);
+}
+
+/* The next run of a layout that is not empty, at most `most` bytes (> 0), and step over it. */
+size_t rma_next_run(struct type_cursor *cursor, struct rma_run *run, size_t most)
+{
+    size_t count;
+
+    if (!type_cursor_refill(cursor)) {
+        *run = (struct rma_run){0};
+        return 0;
+    }
+    run->address = cursor->at;
+    run->stride = cursor->stride;
+    if (cursor->left != cursor->piece || cursor->reps == 0 || most / 2 < cursor->piece) {
+        run->piece = least(cursor->left, most);
+        run->count = 1;
+        cursor->at += run->piece;
+        cursor->left -= run->piece;
+        return run->piece;
+    }
+    count = least(cursor->reps, most / cursor->piece - 1) + 1;
+    run->piece = cursor->piece;
+    run->count = count;
+    cursor->at += (count - 1) * cursor->stride + cursor->piece;
+    cursor->reps -= count - 1;
+    cursor->left = 0;
+    return count * cursor->piece;
+}
+
+static bool run_is_mapped(const struct path *path, const struct rma_run *run)
+{
+    int64_t span;
+
+    if (__builtin_mul_overflow((int64_t)run->stride, (int64_t)(run->count - 1), &span))
+        return false;
+    return path_address(path, run->address, run->piece) != NULL &&
+           path_address(path, run->address + (uint64_t)span, run->piece) != NULL;
+}
+
+/* Where the base of the target's layout would be mapped, if all of its pieces are; else NULL. */
+void *rma_typed_heap(const struct rma_typed *typed, const struct path *path, uint64_t base,
+                     size_t bytes)
+{
+    struct type_cursor cursor = typed->remote;
+    struct rma_run run;
+
+    if (path->heap_bytes == 0)
+        return NULL;
+    while (bytes != 0) {
+        bytes -= rma_next_run(&cursor, &run, bytes);
+        if (!run_is_mapped(path, &run))
+            return NULL;
+    }
+    return (void *)((uintptr_t)path->heap_local + (uintptr_t)(base - path->heap_remote));
+}
+
+/* Pieces from `cursor` on, at most `most` bytes; returns the bytes. */
+static size_t gather(struct type_cursor *cursor, struct iovec *pieces, size_t *count, size_t most)
+{
+    size_t bytes = 0;
+
+    for (*count = 0; *count < RMA_BATCH && bytes < most; ++*count) {
+        struct iovec *piece = &pieces[*count];
+
+        piece->iov_len = type_cursor_next(cursor, &piece->iov_base, most - bytes);
+        bytes += piece->iov_len;
+    }
+    return bytes;
+}
+
+/* Fill p2p->batch with what comes next on both sides. False: no memory for it. */
+bool rma_typed_batch(struct p2p *p2p, const struct rma *rma)
+{
+    const struct rma_typed *typed = rma->typed;
+    size_t most = least(rma->bytes - rma->done, RMA_STEP_BYTES);
+    struct rma_batch *batch = p2p->batch;
+
+    if (batch == NULL)
+        batch = p2p->batch = malloc(sizeof(*batch));
+    if (batch == NULL)
+        return false;
+    batch->local_next = typed->local;
+    batch->remote_next = typed->remote;
+    most = gather(&batch->local_next, batch->local, &batch->local_count, most);
+    batch->bytes = gather(&batch->remote_next, batch->remote, &batch->remote_count, most);
+    if (batch->bytes < most) {
+        batch->local_next = typed->local;
+        gather(&batch->local_next, batch->local, &batch->local_count, batch->bytes);
+    }
+    return true;
+}
+
+/* ---- the calls ---- */
+
+/* Complete types with something in them; two contiguous ones are left out of the call. */
+static pami_result_t call_typed(struct rma_call *call, const pami_rma_typed_t *types)
+{
+    struct type *local = type_complete_from_handle(types->local);
+    struct type *remote = type_complete_from_handle(types->remote);
+    size_t bytes = call->rma->bytes;
+
+    if (local == NULL)
+        return error_set(PAMI_INVAL, "%s: type.local: not a complete type", call->function);
+    if (remote == NULL)
+        return error_set(PAMI_INVAL, "%s: type.remote: not a complete type", call->function);
+    if (bytes != 0 && type_data_size(local) == 0)
+        return error_set(PAMI_INVAL, "%s: type.local: is empty, but there are %zu bytes",
+                         call->function, bytes);
+    if (bytes != 0 && type_data_size(remote) == 0)
+        return error_set(PAMI_INVAL, "%s: type.remote: is empty, but there are %zu bytes",
+                         call->function, bytes);
+    if (!type_is_contiguous(local) || !type_is_contiguous(remote)) {
+        call->local_type = local;
+        call->remote_type = remote;
+    }
+    return rma_call(call);
+}
+
+pami_result_t PAMI_Put_typed(pami_context_t handle, pami_put_typed_t *parameters)
+{
+    struct context *context = context_from_handle(handle);
+    struct rma_call call = {.function = "PAMI_Put_typed", .context = context, .put = true};
+
+    if (context == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Put_typed: context: %s", context_fault(handle));
+    if (parameters == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Put_typed: parameters: NULL");
+    call.rma = &parameters->rma;
+    call.local = parameters->addr.local;
+    call.remote = (uint64_t)(uintptr_t)parameters->addr.remote;
+    call.rdone_fn = parameters->put.rdone_fn;
+    return call_typed(&call, &parameters->type);
+}
+
+pami_result_t PAMI_Get_typed(pami_context_t handle, pami_get_typed_t *parameters)
+{
+    struct context *context = context_from_handle(handle);
+    struct rma_call call = {.function = "PAMI_Get_typed", .context = context};
+
+    if (context == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Get_typed: context: %s", context_fault(handle));
+    if (parameters == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Get_typed: parameters: NULL");
+    call.rma = &parameters->rma;
+    call.local = parameters->addr.local;
+    call.remote = (uint64_t)(uintptr_t)parameters->addr.remote;
+    return call_typed(&call, &parameters->type);
+}
+
+pami_result_t PAMI_Rput_typed(pami_context_t handle, pami_rput_typed_t *parameters)
+{
+    struct context *context = context_from_handle(handle);
+    struct rma_call call = {.function = "PAMI_Rput_typed", .context = context, .put = true};
+    pami_result_t result;
+
+    if (context == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Rput_typed: context: %s", context_fault(handle));
+    if (parameters == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Rput_typed: parameters: NULL");
+    call.rma = &parameters->rma;
+    call.rdone_fn = parameters->put.rdone_fn;
+    result = memregion_resolve(&call, &parameters->rdma, &parameters->type);
+    return result == PAMI_SUCCESS ? call_typed(&call, &parameters->type) : result;
+}
+
+pami_result_t PAMI_Rget_typed(pami_context_t handle, pami_rget_typed_t *parameters)
+{
+    struct context *context = context_from_handle(handle);
+    struct rma_call call = {.function = "PAMI_Rget_typed", .context = context};
+    pami_result_t result;
+
+    if (context == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Rget_typed: context: %s", context_fault(handle));
+    if (parameters == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Rget_typed: parameters: NULL");
+    call.rma = &parameters->rma;
+    result = memregion_resolve(&call, &parameters->rdma, &parameters->type);
+    return result == PAMI_SUCCESS ? call_typed(&call, &parameters->type) : result;
+}
