@@ -13,13 +13,6 @@ static pami_result_t unimplemented(const char *function)
     return error_set(PAMI_UNIMPL, "%s: not provided by this version", function);
 }
 
-pami_result_t PAMI_Rmw(pami_context_t context, pami_rmw_t *parameters)
-{
-    (void)context;
-    (void)parameters;
-    return unimplemented("PAMI_Rmw");
-}
-
 pami_result_t PAMI_Geometry_world(pami_client_t client, pami_geometry_t *world_geometry)
 {
     (void)client;

@@ -93,6 +93,8 @@ enum packet_protocol {
     PROTOCOL_GET,       /* bytes of the receiver's memory are wanted */
     PROTOCOL_REPLY,     /* bytes that a GET asked for */
     PROTOCOL_FENCE,     /* answer when all messages before this one are finished */
+    PROTOCOL_RMW,       /* an atomic operation to be executed */
+    PROTOCOL_RMW_REPLY, /* what the word was before */
     PROTOCOL_COUNT
 };
 

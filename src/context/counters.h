@@ -27,6 +27,9 @@
     COUNTER(GET_HEAP_BYTES, "gets: shared heap: bytes")                                            \
     COUNTER(GET_COPY_BYTES, "gets: single copy: bytes")                                            \
     COUNTER(GET_PACKETS_BYTES, "gets: packets: bytes")                                             \
+    COUNTER(RMW_DIRECT, "atomics: done at once, on memory that is mapped")                         \
+    COUNTER(RMW_SENT, "atomics: sent to the target")                                               \
+    COUNTER(RMW_SERVED, "atomics: executed for others")                                            \
     COUNTER(DISPATCHES, "dispatches")                                                              \
     COUNTER(HELD, "messages held for a dispatch id not registered")                                \
     COUNTER(CALLBACKS, "completion callbacks")                                                     \

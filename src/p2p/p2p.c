@@ -241,6 +241,7 @@ int p2p_attach(struct context *context)
     pool_init(&p2p->receives, sizeof(struct receive), 0);
     context->p2p = p2p;
     set_protocols(context);
+    rmw_attach(p2p);
     return 0;
 }
 
@@ -283,6 +284,7 @@ void p2p_detach(struct context *context)
     context->core->generations[context->offset] = p2p->handles.first + p2p->handles.most + 1;
     handle_table_finish(&p2p->handles);
     pool_finish(&p2p->sends);
+    pool_finish(&p2p->rmws);
     pool_finish(&p2p->receives);
     rma_finish(p2p);
     list_remove(&p2p->retry.link);

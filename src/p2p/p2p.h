@@ -173,6 +173,8 @@ struct p2p {
     size_t held_bytes, hold_limit;
     struct list watches; /* of floors above: who goes */
     uint64_t packets;    /* sent for operations, to see whether they move */
+    struct pool rmws;
+    uint64_t probed_page, probed_moment; /* what was found writable, and when: rmw.c */
     bool draining;
 };
 
@@ -248,6 +250,11 @@ static inline void operation_end(struct p2p *p2p, struct peer *peer, uint32_t ep
     if (unlikely(result != PAMI_SUCCESS))
         peer->failed = true;
 }
+
+/* rmw.c */
+protocol_handler p2p_handle_rmw;
+protocol_handler p2p_handle_rmw_reply;
+void rmw_attach(struct p2p *p2p);
 
 /* outgoing.c */
 struct send *send_new(struct p2p *p2p, struct peer *peer);

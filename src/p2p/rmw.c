@@ -1,0 +1,415 @@
+/*
+ * PAMI_Rmw: atomic operations on a word of another task.
+ *
+ * Where the word is mapped here, in this task or in a neighbour's heap, the caller executes it
+ * inside the call. Else it travels to the target in one packet, its advance executes it, and the
+ * answer completes it: RMW_REPLY with the old value, or an ACK. Atomicity is in atomic.h.
+ *
+ * What comes in a packet is checked, the address by the kernel, before the word is touched: a
+ * wrong one is answered with an error.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "p2p/atomic.h"
+#include "p2p/p2p.h"
+#include "type/handle.h"
+#include "util/error.h"
+#include "util/probe.h"
+
+#define PROBE_PAGE UINT64_C(4096)
+
+/* Meta of an RMW packet; aux is the handle to answer to. */
+struct rmw_meta {
+    uint64_t address;
+    struct atomic_request request;
+};
+
+_Static_assert(sizeof(struct rmw_meta) == 32, "meta is counted in words");
+
+/* An operation that waits for the target. */
+struct rmw {
+    struct operation op;
+    struct rmw_meta meta;
+    void *local;    /* NULL: the old value is not asked for */
+    bool answered;  /* the old value has come */
+    uint32_t epoch; /* of the fences */
+    pami_event_function done_fn;
+    void *cookie;
+};
+
+/* A reply that finds no room. */
+struct rmw_reply {
+    struct operation op;
+    uint32_t target; /* the initiator's handle */
+    uint64_t old;
+};
+
+/* ---- the initiator ---- */
+
+/* Bytes of an integer type that the operation is defined for; 0: it is not for this one. */
+static inline unsigned width_of(pami_type_t type)
+{
+    static const uint8_t width[TYPE_KIND_COUNT] = {
+        [TYPE_KIND_SIGNED_INT] = sizeof(int),
+        [TYPE_KIND_UNSIGNED_INT] = sizeof(int),
+        [TYPE_KIND_SIGNED_LONG] = sizeof(long),
+        [TYPE_KIND_UNSIGNED_LONG] = sizeof(long),
+        [TYPE_KIND_SIGNED_LONG_LONG] = sizeof(long long),
+        [TYPE_KIND_UNSIGNED_LONG_LONG] = sizeof(long long),
+    };
+    uintptr_t kind = ((uintptr_t)type - HANDLE_VALUE(0, 1)) >> 4;
+
+    return kind < TYPE_KIND_COUNT && type == HANDLE_PREDEFINED(kind) ? width[kind] : 0;
+}
+
+/* Why the call is refused. Only what the fast path has seen to be wrong comes here. */
+__attribute__((noinline)) static pami_result_t refuse(const pami_rmw_t *rmw)
+{
+    unsigned operation = rmw->operation;
+    unsigned width = width_of(rmw->type);
+
+    if (!atomic_is_valid(operation))
+        return error_set(PAMI_INVAL, "PAMI_Rmw: operation: %u is none", operation);
+    if (width == 0)
+        return error_set(PAMI_INVAL,
+                         "PAMI_Rmw: type: not a predefined int, long or long long type");
+    if (rmw->remote == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Rmw: remote: NULL");
+    if ((uintptr_t)rmw->remote % width != 0)
+        return error_set(PAMI_INVAL, "PAMI_Rmw: remote: %p is not aligned to %u bytes", rmw->remote,
+                         width);
+    if ((operation & PAMI_ATOMIC_FETCH) && rmw->local == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Rmw: local: NULL, but operation %u fetches", operation);
+    if ((operation & PAMI_ATOMIC_COMPARE) && rmw->test == NULL)
+        return error_set(PAMI_INVAL, "PAMI_Rmw: test: NULL, but operation %u compares", operation);
+    return error_set(PAMI_INVAL, "PAMI_Rmw: value: NULL, but operation %u stores", operation);
+}
+
+static inline bool is_valid(const pami_rmw_t *rmw, unsigned width)
+{
+    unsigned operation = rmw->operation;
+
+    return likely(width != 0 && atomic_is_valid(operation) && rmw->remote != NULL &&
+                  (uintptr_t)rmw->remote % width == 0 &&
+                  (!(operation & PAMI_ATOMIC_FETCH) || rmw->local != NULL) &&
+                  (!(operation & PAMI_ATOMIC_COMPARE) || rmw->test != NULL) &&
+                  (!(operation & ATOMIC_MODIFY) || rmw->value != NULL));
+}
+
+static inline uint64_t read_word(const void *address, unsigned width)
+{
+    uint32_t half;
+    uint64_t word;
+
+    if (width == 8) {
+        memcpy(&word, address, 8);
+        return word;
+    }
+    memcpy(&half, address, 4);
+    return half;
+}
+
+static inline void write_word(void *address, uint64_t word, unsigned width)
+{
+    uint32_t half = (uint32_t)word;
+
+    if (width == 8)
+        memcpy(address, &word, 8);
+    else
+        memcpy(address, &half, 4);
+}
+
+static inline struct atomic_request request_of(const pami_rmw_t *rmw, unsigned width)
+{
+    unsigned operation = rmw->operation;
+
+    return (struct atomic_request){
+        .value = operation & ATOMIC_MODIFY ? read_word(rmw->value, width) : 0,
+        .test = operation & PAMI_ATOMIC_COMPARE ? read_word(rmw->test, width) : 0,
+        .operation = (uint16_t)operation,
+        .width = (uint16_t)width,
+    };
+}
+
+/* The word as this task may access it, or NULL. */
+static void *mapped(const struct p2p *p2p, const struct peer *peer, void *remote, unsigned width)
+{
+    struct path *path = peer->path;
+    void *local;
+
+    if (endpoint_task(peer->endpoint) == p2p->context->core->task)
+        return remote;
+    if (path->heap_bytes == 0 && path->port->ops->map != NULL &&
+        path->port->ops->map(path, (uint64_t)(uintptr_t)remote, width, &local) == 0)
+        return local;
+    return NULL;
+}
+
+static void rmw_free(struct p2p *p2p, struct operation *operation)
+{
+    handle_drop(&p2p->handles, operation->handle);
+    list_remove(&operation->link);
+    pool_put(&p2p->rmws, container_of(operation, struct rmw, op));
+}
+
+static void rmw_finish(struct p2p *p2p, struct operation *operation, pami_result_t result)
+{
+    struct rmw *rmw = container_of(operation, struct rmw, op);
+
+    /* An answer that lacks what was asked for. */
+    if (result == PAMI_SUCCESS && rmw->local != NULL && !rmw->answered)
+        result = PAMI_ERROR;
+    if (result == PAMI_INVAL)
+        error_set(PAMI_INVAL, "PAMI_Rmw: remote: endpoint %u cannot access its address 0x%llx",
+                  operation->peer->endpoint, (unsigned long long)rmw->meta.address);
+    operation_end(p2p, operation->peer, rmw->epoch, result);
+    context_complete(p2p->context, rmw->done_fn, rmw->cookie, result);
+    rmw_free(p2p, operation);
+}
+
+static int rmw_progress(struct p2p *p2p, struct operation *operation)
+{
+    struct rmw *rmw = container_of(operation, struct rmw, op);
+    const struct packet packet = {
+        .head = {.protocol = PROTOCOL_RMW,
+                 .meta_words = sizeof(rmw->meta) / 8,
+                 .origin = p2p->context->endpoint,
+                 .aux = operation->handle},
+        .meta = &rmw->meta,
+    };
+    int error = operation->path->am(operation->path, &packet);
+
+    if (error != 0)
+        return error;
+    p2p->packets++;
+    list_remove(&operation->link);
+    return 0;
+}
+
+static const struct operation_ops rmw_ops = {
+    .progress = rmw_progress,
+    .finish = rmw_finish,
+    .free = rmw_free,
+};
+
+__attribute__((noinline)) static pami_result_t send_rmw(struct p2p *p2p, struct peer *peer,
+                                                        const pami_rmw_t *from, unsigned width)
+{
+    struct rmw *rmw = pool_get(&p2p->rmws);
+
+    if (rmw == NULL)
+        return error_set(PAMI_ENOMEM, "PAMI_Rmw: out of memory");
+    *rmw = (struct rmw){
+        .meta = {.address = (uint64_t)(uintptr_t)from->remote, .request = request_of(from, width)},
+        .local = from->operation & PAMI_ATOMIC_FETCH ? from->local : NULL,
+        .done_fn = from->done_fn,
+        .cookie = from->cookie,
+    };
+    operation_init(&rmw->op, &rmw_ops, peer);
+    rmw->op.handle = handle_new(&p2p->handles, rmw);
+    if (rmw->op.handle == 0) {
+        pool_put(&p2p->rmws, rmw);
+        return error_set(PAMI_ENOMEM, "PAMI_Rmw: too many operations wait for an answer");
+    }
+    rmw->epoch = operation_begin(peer);
+    p2p->context->counters[COUNTER_RMW_SENT]++;
+    operation_launch(p2p, &rmw->op);
+    return PAMI_SUCCESS;
+}
+
+/* The destination cannot be had. That it has left is no fault of the caller, who learns of it from
+ * the callback. */
+__attribute__((noinline)) static pami_result_t no_peer(struct context *context,
+                                                       const pami_rmw_t *rmw, int error)
+{
+    if (error == -EPIPE) {
+        context_complete(context, rmw->done_fn, rmw->cookie, PAMI_ERROR);
+        return PAMI_SUCCESS;
+    }
+    if (error == -ENOMEM)
+        return error_set(PAMI_ENOMEM, "PAMI_Rmw: out of memory");
+    return error_set(PAMI_INVAL, "PAMI_Rmw: dest: endpoint %u is not one that can be reached",
+                     rmw->dest);
+}
+
+pami_result_t PAMI_Rmw(pami_context_t handle, pami_rmw_t *parameters)
+{
+    struct context *context = context_from_handle(handle);
+    struct atomic_request request;
+    struct peer *peer;
+    unsigned width;
+    uint64_t old;
+    void *word;
+    int error = 0;
+
+    if (unlikely(context == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Rmw: context: %s", context_fault(handle));
+    misuse_check(context, "PAMI_Rmw");
+    if (unlikely(parameters == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Rmw: parameters: NULL");
+    width = width_of(parameters->type);
+    if (unlikely(!is_valid(parameters, width)))
+        return refuse(parameters);
+    peer = peer_get(context->p2p, parameters->dest, &error);
+    if (unlikely(peer == NULL))
+        return no_peer(context, parameters, error);
+    word = path_address(peer->path, (uint64_t)(uintptr_t)parameters->remote, width);
+    if (word == NULL)
+        word = mapped(context->p2p, peer, parameters->remote, width);
+    if (word == NULL)
+        return send_rmw(context->p2p, peer, parameters, width);
+    request = request_of(parameters, width);
+    old = atomic_apply(word, &request);
+    if (parameters->operation & PAMI_ATOMIC_FETCH)
+        write_word(parameters->local, old, width);
+    context->counters[COUNTER_RMW_DIRECT]++;
+    context_complete(context, parameters->done_fn, parameters->cookie, PAMI_SUCCESS);
+    return PAMI_SUCCESS;
+}
+
+void p2p_handle_rmw_reply(struct context *context, const struct packet_header *head, void *body)
+{
+    struct p2p *p2p = context->p2p;
+    struct operation *operation = handle_find(&p2p->handles, head->aux);
+    struct rmw *rmw;
+    uint64_t old;
+
+    if (head->meta_words != 1 || operation == NULL || operation->kind != OPERATION_OUTGOING ||
+        operation->ops != &rmw_ops || operation->peer->endpoint != head->origin) {
+        context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    rmw = container_of(operation, struct rmw, op);
+    memcpy(&old, body, sizeof(old));
+    if (rmw->local != NULL)
+        write_word(rmw->local, old, rmw->meta.request.width);
+    rmw->answered = true;
+    rmw_finish(p2p, operation, PAMI_SUCCESS);
+}
+
+/* ---- the target ---- */
+
+static int send_reply(struct p2p *p2p, struct path *path, uint32_t target, uint64_t old)
+{
+    const struct packet packet = {
+        .head = {.protocol = PROTOCOL_RMW_REPLY,
+                 .meta_words = 1,
+                 .origin = p2p->context->endpoint,
+                 .aux = target},
+        .meta = &old,
+    };
+
+    return path->am(path, &packet);
+}
+
+static void reply_free(struct p2p *p2p, struct operation *operation)
+{
+    (void)p2p;
+    list_remove(&operation->link);
+    free(container_of(operation, struct rmw_reply, op));
+}
+
+static void reply_finish(struct p2p *p2p, struct operation *operation, pami_result_t result)
+{
+    (void)result;
+    reply_free(p2p, operation);
+}
+
+static int reply_progress(struct p2p *p2p, struct operation *operation)
+{
+    struct rmw_reply *reply = container_of(operation, struct rmw_reply, op);
+    int error = send_reply(p2p, operation->path, reply->target, reply->old);
+
+    if (error != 0)
+        return error;
+    p2p->packets++;
+    reply_free(p2p, operation);
+    return 0;
+}
+
+static const struct operation_ops reply_ops = {
+    .progress = reply_progress,
+    .finish = reply_finish,
+    .free = reply_free,
+};
+
+static void answer(struct p2p *p2p, struct peer *peer, uint32_t target, uint64_t old)
+{
+    struct rmw_reply *reply;
+
+    if (likely(list_empty(&peer->queue)) && send_reply(p2p, peer->path, target, old) == 0)
+        return;
+    reply = calloc(1, sizeof(*reply));
+    if (reply == NULL) {
+        p2p_answer(p2p, peer, target, PAMI_ENOMEM);
+        return;
+    }
+    reply->target = target;
+    reply->old = old;
+    operation_init(&reply->op, &reply_ops, peer);
+    operation_enqueue(p2p, &reply->op);
+}
+
+/*
+ * May the word be accessed for this? A page that was found writable is not asked about again while
+ * nothing of the program's can have run on this thread: what another thread unmaps meanwhile could
+ * also go between the question and the access.
+ */
+static bool is_accessible(struct p2p *p2p, void *word, const struct atomic_request *request)
+{
+    const struct context *context = p2p->context;
+    uint64_t page = (uint64_t)(uintptr_t)word / PROBE_PAGE;
+    uint64_t moment = context->passes + context->counters[COUNTER_DISPATCHES] + 1;
+
+    if (p2p->probed_page == page && p2p->probed_moment == moment)
+        return true;
+    if (probe_writable(word)) {
+        p2p->probed_page = page;
+        p2p->probed_moment = moment;
+        return true;
+    }
+    return request->operation == PAMI_ATOMIC_FETCH && probe_readable(word);
+}
+
+void p2p_handle_rmw(struct context *context, const struct packet_header *head, void *body)
+{
+    struct p2p *p2p = context->p2p;
+    struct rmw_meta meta;
+    struct peer *peer;
+    uint64_t old;
+    void *word;
+    int error;
+
+    if (head->meta_words != sizeof(meta) / 8) {
+        context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    memcpy(&meta, body, sizeof(meta));
+    if ((meta.request.width != 4 && meta.request.width != 8) ||
+        !atomic_is_valid(meta.request.operation) || meta.address % meta.request.width != 0) {
+        context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    word = (void *)(uintptr_t)meta.address;
+    peer = peer_of_origin(p2p, head->origin, &error);
+    if (peer == NULL)
+        return;
+    if (!is_accessible(p2p, word, &meta.request)) {
+        p2p_answer(p2p, peer, head->aux, PAMI_INVAL);
+        return;
+    }
+    old = atomic_apply(word, &meta.request);
+    context->counters[COUNTER_RMW_SERVED]++;
+    if (meta.request.operation & PAMI_ATOMIC_FETCH)
+        answer(p2p, peer, head->aux, old);
+    else
+        p2p_answer(p2p, peer, head->aux, PAMI_SUCCESS);
+}
+
+void rmw_attach(struct p2p *p2p)
+{
+    pool_init(&p2p->rmws, sizeof(struct rmw), 0);
+    p2p->context->protocols[PROTOCOL_RMW] = p2p_handle_rmw;
+    p2p->context->protocols[PROTOCOL_RMW_REPLY] = p2p_handle_rmw_reply;
+}
