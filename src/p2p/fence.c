@@ -30,7 +30,7 @@ struct fence_wait {
     struct list link;
     uint32_t epoch;
     size_t count;
-    bool failed;
+    bool lost;
     struct fence *fence;
 };
 
@@ -64,7 +64,7 @@ static void settle(struct p2p *p2p, struct peer *peer)
         if (wait->count != 0)
             return;
         list_remove(item);
-        fence_less(p2p->context, wait->fence, wait->failed ? PAMI_ERROR : PAMI_SUCCESS);
+        fence_less(p2p->context, wait->fence, wait->lost ? PAMI_ERROR : PAMI_SUCCESS);
         free(wait);
     }
 }
@@ -79,7 +79,8 @@ void fence_operation_ended(struct p2p *p2p, struct peer *peer, uint32_t epoch, p
         if (wait->epoch != epoch)
             continue;
         wait->count--;
-        wait->failed = wait->failed || result != PAMI_SUCCESS;
+        wait->lost =
+            wait->lost || (result != PAMI_SUCCESS && (peer->gone || result == PAMI_SHUTDOWN));
         break;
     }
     settle(p2p, peer);
@@ -112,7 +113,7 @@ static void packet_finish(struct p2p *p2p, struct operation *operation, pami_res
     uint32_t epoch = container_of(operation, struct fence_packet, op)->epoch;
 
     packet_free(p2p, operation);
-    operation_end(p2p, peer, epoch, result);
+    operation_end(p2p, peer, epoch, result == PAMI_SUCCESS ? PAMI_SUCCESS : PAMI_SHUTDOWN);
 }
 
 static int packet_progress(struct p2p *p2p, struct operation *operation)
@@ -159,16 +160,16 @@ static int fence_peer(struct p2p *p2p, struct peer *peer, struct fence *fence)
     struct fence_wait *wait;
 
     if (!peer->unfenced && peer->outstanding == 0 && list_empty(&peer->fences)) {
-        if (peer->failed)
+        if (peer->lost)
             fence->result = PAMI_ERROR;
-        peer->failed = false;
+        peer->lost = false;
         return 0;
     }
     wait = malloc(sizeof(*wait));
     if (wait == NULL)
         return -ENOMEM;
     if (peer->unfenced && peer->gone) {
-        peer->failed = true;
+        peer->lost = true;
     } else if (peer->unfenced) {
         packet = packet_new(p2p, peer);
         if (packet == NULL) {
@@ -180,14 +181,14 @@ static int fence_peer(struct p2p *p2p, struct peer *peer, struct fence *fence)
     *wait = (struct fence_wait){
         .epoch = peer->epoch,
         .count = peer->outstanding,
-        .failed = peer->failed,
+        .lost = peer->lost,
         .fence = fence,
     };
     list_push_back(&peer->fences, &wait->link);
     fence->pending++;
     peer->epoch++;
     peer->outstanding = 0;
-    peer->failed = false;
+    peer->lost = false;
     peer->unfenced = false;
     if (packet != NULL)
         operation_launch(p2p, &packet->op);

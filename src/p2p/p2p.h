@@ -73,7 +73,7 @@ struct peer {
     struct receive *incoming; /* the message whose stream is under way */
     struct list receives;     /* all receives from this peer that are not finished */
     bool unfenced;            /* messages were sent that no fence has covered */
-    bool failed;              /* an operation of this epoch ended with an error */
+    bool lost;                /* an operation of this epoch will never be complete */
     uint32_t epoch;           /* counts the fences */
     pami_result_t put_result; /* of the put whose packets come from there */
     bool refused;             /* it sent us messages that were not delivered */
@@ -238,7 +238,8 @@ static inline uint32_t operation_begin(struct peer *peer)
     return peer->epoch;
 }
 
-/* It is complete at the peer, or has failed for good. */
+/* It is complete at the peer, or has failed for good. Errors of its own are no matter of fences;
+ * PAMI_SHUTDOWN, or that the peer has gone: what became of it will never be known. */
 static inline void operation_end(struct p2p *p2p, struct peer *peer, uint32_t epoch,
                                  pami_result_t result)
 {
@@ -248,7 +249,7 @@ static inline void operation_end(struct p2p *p2p, struct peer *peer, uint32_t ep
     }
     peer->outstanding--;
     if (unlikely(result != PAMI_SUCCESS))
-        peer->failed = true;
+        peer->lost = peer->lost || peer->gone || result == PAMI_SHUTDOWN;
 }
 
 /* rmw.c */

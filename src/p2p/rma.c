@@ -74,16 +74,17 @@ void rma_end(struct p2p *p2p, struct rma *rma, pami_result_t result)
         else if (rma->begun)
             peer->puts_moving--;
     }
-    operation_end(p2p, peer, rma->epoch, result);
+    operation_end(p2p, peer, rma->epoch, rma->lost ? PAMI_SHUTDOWN : result);
     rma_free(p2p, rma);
     if (put && unlikely(!list_empty(&peer->puts_waiting)))
         puts_continue(p2p, peer);
 }
 
-pami_result_t rma_fault(const struct rma *rma, int error)
+pami_result_t rma_fault(struct rma *rma, int error)
 {
     const char *what = rma->put ? "put" : "get";
 
+    rma->lost = error == -EPIPE;
     if (error == -EPIPE)
         return error_set(PAMI_ERROR, "%s: endpoint %u has gone", what, rma->op.peer->endpoint);
     if (error == -ENOMEM)

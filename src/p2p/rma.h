@@ -64,6 +64,7 @@ struct rma {
     uint8_t way; /* enum rma_way */
     bool begun;  /* put: not in peer->puts_waiting any more */
     bool local_done;
+    bool lost; /* the peer has gone */
     uint32_t epoch;
     struct list turn; /* in p2p->copies, p2p->moving or peer->puts_waiting */
     char *local;
@@ -104,7 +105,7 @@ pami_result_t rma_call(const struct rma_call *call);
 void rma_end(struct p2p *p2p, struct rma *rma, pami_result_t result);
 void rma_free(struct p2p *p2p, struct rma *rma);
 void rma_local_done(struct p2p *p2p, struct rma *rma, pami_result_t result);
-pami_result_t rma_fault(const struct rma *rma, int error);
+pami_result_t rma_fault(struct rma *rma, int error);
 void rma_by_packets(struct p2p *p2p, struct rma *rma);
 
 /* rma_copy.c: one step; true when something moved. The transfer may be gone afterwards. */
