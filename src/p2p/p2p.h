@@ -36,6 +36,7 @@
 #include "util/hash.h"
 #include "util/list.h"
 #include "util/pool.h"
+#include "util/probe.h"
 
 /* How a message's data travels. */
 enum message_mode {
@@ -174,6 +175,7 @@ struct p2p {
     struct list watches; /* of floors above: who goes */
     uint64_t packets;    /* sent for operations, to see whether they move */
     struct pool rmws;
+    struct probe_range program;          /* what is always writable */
     uint64_t probed_page, probed_moment; /* what was found writable, and when: rmw.c */
     bool draining;
 };

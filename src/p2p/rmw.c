@@ -352,9 +352,9 @@ static void answer(struct p2p *p2p, struct peer *peer, uint32_t target, uint64_t
 }
 
 /*
- * May the word be accessed for this? A page that was found writable is not asked about again while
- * nothing of the program's can have run on this thread: what another thread unmaps meanwhile could
- * also go between the question and the access.
+ * May the word be accessed for this? Variables of the program always may. Any other page that was
+ * found writable is not asked about again while nothing of the program's can have run on this thread:
+ * what another thread unmaps meanwhile could also go between the question and the access.
  */
 static bool is_accessible(struct p2p *p2p, void *word, const struct atomic_request *request)
 {
@@ -362,6 +362,8 @@ static bool is_accessible(struct p2p *p2p, void *word, const struct atomic_reque
     uint64_t page = (uint64_t)(uintptr_t)word / PROBE_PAGE;
     uint64_t moment = context->passes + context->counters[COUNTER_DISPATCHES] + 1;
 
+    if ((uint64_t)(uintptr_t)word - p2p->program.start < p2p->program.end - p2p->program.start)
+        return true;
     if (p2p->probed_page == page && p2p->probed_moment == moment)
         return true;
     if (probe_writable(word)) {
@@ -409,6 +411,7 @@ void p2p_handle_rmw(struct context *context, const struct packet_header *head, v
 
 void rmw_attach(struct p2p *p2p)
 {
+    p2p->program = probe_program();
     pool_init(&p2p->rmws, sizeof(struct rmw), 0);
     p2p->context->protocols[PROTOCOL_RMW] = p2p_handle_rmw;
     p2p->context->protocols[PROTOCOL_RMW_REPLY] = p2p_handle_rmw_reply;

@@ -7,6 +7,7 @@
 #include "util/probe.h"
 
 #include <errno.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -35,4 +36,37 @@ bool probe_readable(const void *address)
 
     errno = saved;
     return readable;
+}
+
+/* The first object that is named is the program. What is made read-only after relocation is at the
+ * start of its variables. */
+static int look_at_program(struct dl_phdr_info *info, size_t size, void *cookie)
+{
+    struct probe_range *range = cookie;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t fixed_end = 0;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uint64_t start = info->dlpi_addr + part->p_vaddr;
+
+        if (part->p_type == PT_LOAD && (part->p_flags & PF_W))
+            *range = (struct probe_range){.start = start, .end = start + part->p_memsz};
+        if (part->p_type == PT_GNU_RELRO)
+            fixed_end = (start + part->p_memsz + page - 1) / page * page;
+    }
+    if (range->start < fixed_end)
+        range->start = fixed_end;
+    if (range->start > range->end)
+        range->end = range->start;
+    return 1;
+}
+
+struct probe_range probe_program(void)
+{
+    struct probe_range range = {0, 0};
+
+    dl_iterate_phdr(look_at_program, &range);
+    return range;
 }

@@ -8,9 +8,19 @@
 #define LIBPAMI_UTIL_PROBE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* `address` is a multiple of 4 and stands for the naturally aligned word that it begins. */
 bool probe_writable(void *address);
 bool probe_readable(const void *address);
+
+/* Addresses that need no question. */
+struct probe_range {
+    uint64_t start, end;
+};
+
+/* The variables of the program itself, which stay writable as long as it runs. Not those of
+ * libraries, which may be closed. Empty when they cannot be found. */
+struct probe_range probe_program(void);
 
 #endif
