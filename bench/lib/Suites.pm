@@ -167,6 +167,24 @@ my @rate = ({
     }
 } (2, 4));
 
+my @rmw = ({
+    name => 'rmw', group => 'rmw', tasks => 2, pin => 1, peers => [],
+    what => 'fetch-and-add of 8 bytes in shared memory of another task, callback included',
+    ours => ['rmw'], limit => ['limit', 'atomic'],
+    rows => [
+        { id => 'hot', of => ['rmw_hot,8'], unit => 'ns', better => 'less',
+            limit => ['atomic_hot,8'], target => [['value', '<=', 15]], says => '<=15 ns' },
+        { id => 'contended', of => ['rmw_contended,8'], unit => 'ns', better => 'less',
+            limit => ['atomic_contended,8'], target => [], says => '' },
+        { id => 'hot, inline', of => ['rmw_inline_hot,8'], unit => 'ns', better => 'less',
+            limit => ['atomic_hot,8'], target => [['limit', '<=', 1.25]], says => '<=1.25 limit' },
+        { id => 'one at a time', of => ['rmw_single_hot,8'], unit => 'ns', better => 'less',
+            limit => ['atomic_hot,8'], target => [], says => '' },
+        { id => 'not shared', of => ['rmw_packets,8'], unit => 'ns', better => 'less',
+            by_probe => 1, limit => 'probe', target => [], says => '' },
+    ],
+});
+
 my @post = ({
     name => 'post', group => 'post', tasks => 1, pin => 1, peers => [],
     what => 'PAMI_Context_post from P threads to the advancing thread',
@@ -245,6 +263,6 @@ my @job = ({
         ['pss_all_to_all', 'PSS after all-to-all'], ['rss_all_to_all', 'RSS after all-to-all'])],
 });
 
-our @suites = (@latency, @bandwidth, @rate, @post, @threads, @token, @job);
+our @suites = (@latency, @bandwidth, @rate, @rmw, @post, @threads, @token, @job);
 
 1;
