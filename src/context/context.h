@@ -31,6 +31,8 @@
 struct context;
 struct p2p;
 struct region_table;
+struct am;
+struct shared;
 
 /* Endpoints: the task below, the context's offset above; (task, 0) is the task itself, and every
  * valid endpoint is a non-negative int. */
@@ -130,6 +132,8 @@ struct context {
     struct list retries;
     struct dispatch_table dispatch;
     struct p2p *p2p;
+    struct am *am;         /* of src/coll */
+    struct shared *shared; /* of src/coll/shared */
     uint64_t counters[COUNTER_COUNT];
     struct misuse misuse;
 

@@ -21,10 +21,12 @@ enum message_id {
     MESSAGE_GEOMETRY,     /* src/geometry: how geometries are made */
     MESSAGE_COLLECTIVE,   /* src/coll: the phases of collectives */
     MESSAGE_AMCOLLECTIVE, /* src/coll: active-message collectives */
+    MESSAGE_SHARED,       /* src/coll/shared: how areas of shared memory are made */
     MESSAGE_IDS
 };
 
-#define MESSAGE_HEADER_MAX 48u
+/* Headers of at most so many bytes go the fast way; longer ones work as well. */
+#define MESSAGE_HEADER_SHORT 48u
 
 /* `offset` data bytes behind the start of `type` applied at `address`; type NULL: plain bytes. A
  * reference is taken as long as the message needs it. */
@@ -44,7 +46,7 @@ void message_register(struct context *context, enum message_id id,
 
 /*
  * Sends; never refuses for want of room.
- *   header    at most MESSAGE_HEADER_MAX bytes, copied
+ *   header    any length, copied
  *   place     of `bytes` bytes of data; its address may be NULL when bytes is 0
  *   done      called from advance when the data may be overwritten; the peer may have gone
  * MESSAGE_SENT: that is already so, and `done` is not called. 0: `done` will be. Negative, nothing

@@ -1,0 +1,140 @@
+/*
+ * Collectives of the members of one node, in an area of shared memory (area.h).
+ *
+ * All of them are one pattern: in each tick a member may post something into its slot, and when
+ * those that it waits for have posted, takes what it wants from their slots; an all-reduce of much
+ * data has a second stage, in which members take the parts of the result from one another. What is
+ * posted and taken is a row of a table (rows.c). Posting runs up to AREA_SLICES ticks ahead of
+ * taking, so long messages are pipelined through the slices.
+ *
+ * Operands are combined in the order of ranks, whoever arrives first.
+ *
+ * Nothing blocks: a machine that must wait is looked at in every pass of its context.
+ */
+#ifndef LIBPAMI_COLL_SHARED_SHARED_H
+#define LIBPAMI_COLL_SHARED_SHARED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pami/pami.h>
+
+#include "coll/shared/area.h"
+#include "type/type.h"
+
+enum shared_kind {
+    SHARED_BARRIER,
+    SHARED_BROADCAST,
+    SHARED_REDUCE,
+    SHARED_ALLREDUCE,
+    SHARED_GATHER,
+    SHARED_SCATTER,
+    SHARED_ALLGATHER,
+    SHARED_ALLTOALL,
+    SHARED_SCAN,
+    SHARED_REDUCE_SCATTER,
+    SHARED_KINDS
+};
+
+/* Blocks of data in the user's memory: block r starts r * step bytes behind base, or where
+ * places[r] says. */
+struct shared_side {
+    char *base;
+    const struct type *type; /* NULL: plain bytes */
+    size_t step;
+    const size_t *places; /* bytes from base, or NULL */
+};
+
+/* Ranks are those among the members of the area. */
+struct shared_call {
+    enum shared_kind kind;
+    uint32_t root;
+    uint64_t bytes;              /* of the message, or of the largest block */
+    const uint64_t *block_bytes; /* allgather, reduce_scatter: of each block; NULL: all `bytes` */
+    struct shared_side send;     /* own block, or all blocks where each goes elsewhere */
+    struct shared_side recv;
+    bool in_place;  /* the own block is where it has to be */
+    bool exclusive; /* scan */
+    pami_data_function op;
+    void *op_cookie;
+    enum type_kind element;
+    uint32_t unit; /* reductions: data is cut at multiples of this */
+};
+
+struct shared_row;
+
+struct shared_machine {
+    struct list link; /* in area.machines */
+    struct area *area;
+    const struct shared_row *row;
+    struct shared_call call;
+    /* PAMI_EAGAIN: there is no area, nothing was done, and so it is on all members. */
+    void (*done)(struct shared_machine *machine, pami_result_t result);
+    uint64_t first, ticks;          /* of the area, for this collective */
+    uint64_t posted, taken, staged; /* ticks of those */
+    uint64_t segment;               /* bytes of the message, or of each block, in a tick */
+    uint64_t part;                  /* rows with parts: bytes between two of them in a slot */
+    uint32_t waiting[LINE_KINDS];   /* members below this one have been seen to have come */
+    bool split;                     /* allreduce: each member combines a part */
+    bool counted;                   /* crowded area: the last to arrive combines for all */
+    bool started;
+};
+
+/* The area can do this: the same answer on all members. */
+bool shared_can(const struct shared *shared, uint32_t size, const struct shared_call *call);
+
+/*
+ * Prepares a machine and reserves its ticks: members do this in the same order for each area. It
+ * communicates nothing. The call is copied; what it points at stays the caller's.
+ */
+void shared_reset(struct shared_machine *machine, struct area *area, const struct shared_call *call,
+                  void (*done)(struct shared_machine *machine, pami_result_t result));
+
+/* Never blocks; `done` is called from an advance or before this returns. */
+void shared_start(struct shared_machine *machine);
+
+/* Forgets a machine whose collective has failed elsewhere; `done` is not called. The area cannot be
+ * used by its group any more. */
+void shared_give_up(struct shared_machine *machine);
+
+/* ---- between the files of this folder ---- */
+
+/* What one kind of collective does in a tick. `slot` functions below say where. */
+struct shared_row {
+    const char *name;
+    /* Does this member put anything into its slot? */
+    bool (*posts)(const struct shared_machine *machine);
+    void (*post)(struct shared_machine *machine, uint64_t index);
+    /* Members whose slots this one reads: from .. to - 1; none when equal. */
+    void (*wants)(const struct shared_machine *machine, uint32_t *from, uint32_t *to);
+    void (*take)(struct shared_machine *machine, uint64_t index);
+};
+
+extern const struct shared_row shared_rows[SHARED_KINDS];
+extern const struct shared_row shared_row_split; /* allreduce in parts: the first stage */
+void shared_take_stage(struct shared_machine *machine, uint64_t index);
+/* Crowded: combine all slots of the only tick into `result`; take what another one has combined. */
+void shared_combine_all(struct shared_machine *machine, char *result);
+void shared_take_result(struct shared_machine *machine, const char *result);
+
+/* The slot of a member in the machine's tick number `index`. */
+static inline char *shared_slot(const struct shared_machine *machine, uint64_t index,
+                                uint32_t member)
+{
+    const struct area *area = machine->area;
+
+    if (machine->ticks == 1 && machine->segment <= AREA_INLINE && machine->part == 0)
+        return (char *)area_line(area, LINE_POST, machine->first + index, member)->data;
+    return area_buffer(area, machine->first + index, member);
+}
+
+/* Bytes of segment `index` of something `total` bytes long, and of a part of it. */
+static inline uint64_t shared_piece(uint64_t total, uint64_t offset, uint64_t most)
+{
+    return offset >= total ? 0 : total - offset < most ? total - offset : most;
+}
+
+void shared_machines_init(struct shared *shared);
+
+#endif
