@@ -1,0 +1,82 @@
+/*
+ * Wrong arguments of one-sided calls: refused with PAMI_INVAL and a text that names function and
+ * argument, without side effects, whatever else the structure holds.
+ *
+ * Run: tasks=1,2
+ * Run: tasks=2 nodes=2
+ */
+#include "rma.h"
+
+static struct job job;
+static unsigned char memory[64];
+static pami_memregion_t region;
+
+static void on_event(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)cookie, (void)result;
+    FAIL("an event of an operation that was refused");
+}
+
+/* All eight calls with the same destination, on the same context. */
+static void refuse(pami_context_t context, pami_endpoint_t dest, const char *word)
+{
+    pami_rma_t head = {.dest = dest,
+                       .hints = test_garbage_hints(),
+                       .bytes = 8,
+                       .cookie = &job,
+                       .done_fn = on_event};
+    pami_rma_addr_t addr = {memory, memory + 8};
+    pami_rma_typed_t type = {PAMI_TYPE_BYTE, PAMI_TYPE_DOUBLE};
+    pami_rdma_t rdma = {{&region, 0}, {&region, 8}};
+    pami_rma_put_t tail = {on_event};
+    pami_put_simple_t put = {head, addr, tail};
+    pami_put_typed_t put_typed = {head, addr, type, tail};
+    pami_get_simple_t get = {head, addr};
+    pami_get_typed_t get_typed = {head, addr, type};
+    pami_rput_simple_t rput = {head, rdma, tail};
+    pami_rput_typed_t rput_typed = {head, rdma, type, tail};
+    pami_rget_simple_t rget = {head, rdma};
+    pami_rget_typed_t rget_typed = {head, rdma, type};
+
+    CHECK_REFUSED(PAMI_Put(context, &put), PAMI_INVAL, word);
+    CHECK_REFUSED(PAMI_Put_typed(context, &put_typed), PAMI_INVAL, word);
+    CHECK_REFUSED(PAMI_Get(context, &get), PAMI_INVAL, word);
+    CHECK_REFUSED(PAMI_Get_typed(context, &get_typed), PAMI_INVAL, word);
+    CHECK_REFUSED(PAMI_Rput(context, &rput), PAMI_INVAL, word);
+    CHECK_REFUSED(PAMI_Rput_typed(context, &rput_typed), PAMI_INVAL, word);
+    CHECK_REFUSED(PAMI_Rget(context, &rget), PAMI_INVAL, word);
+    CHECK_REFUSED(PAMI_Rget_typed(context, &rget_typed), PAMI_INVAL, word);
+}
+
+int main(void)
+{
+    pami_context_t context;
+    pami_endpoint_t self, absent;
+    size_t limit;
+
+    job_start(&job, "rma_arguments", 2);
+    context = job.context[0];
+    self = job_endpoint(&job, job.task, 0);
+    limit = client_attribute(job.client, PAMI_CLIENT_NUM_CONTEXTS);
+    absent = (pami_endpoint_t)(job_endpoint(&job, 0, limit - 1) + job_endpoint(&job, 0, 1));
+    test_fill(memory, sizeof memory, 1, 0);
+    rma_region(context, memory, sizeof memory, &region);
+
+    refuse(context, (pami_endpoint_t)job.tasks, "dest"); /* no such task */
+    refuse(context, PAMI_ENDPOINT_NULL, "dest");
+    refuse(context, absent, "dest"); /* no such context */
+    refuse(PAMI_CONTEXT_NULL, self, "context");
+    CHECK_REFUSED(PAMI_Put(context, NULL), PAMI_INVAL, "parameters");
+    CHECK_REFUSED(PAMI_Put_typed(context, NULL), PAMI_INVAL, "parameters");
+    CHECK_REFUSED(PAMI_Get(context, NULL), PAMI_INVAL, "parameters");
+    CHECK_REFUSED(PAMI_Get_typed(context, NULL), PAMI_INVAL, "parameters");
+    CHECK_REFUSED(PAMI_Rput(context, NULL), PAMI_INVAL, "parameters");
+    CHECK_REFUSED(PAMI_Rput_typed(context, NULL), PAMI_INVAL, "parameters");
+    CHECK_REFUSED(PAMI_Rget(context, NULL), PAMI_INVAL, "parameters");
+    CHECK_REFUSED(PAMI_Rget_typed(context, NULL), PAMI_INVAL, "parameters");
+    job_linger(&job, 0.01);
+    CHECK_SIZE(test_differs(memory, sizeof memory, 1, 0), sizeof memory);
+    CHECK_OK(PAMI_Memregion_destroy(context, &region));
+    job_finish(&job);
+    return 0;
+}
