@@ -5,8 +5,7 @@
  * still owe to others is sent.
  */
 #include "client/client.h"
-#include "client/registry.h"
-#include "p2p/p2p.h"
+#include "context/registry.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,6 +15,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/digest.h"
+#include "geometry/geometry.h"
 #include "p2p/p2p.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -31,16 +31,16 @@ static struct list clients = LIST_INITIALIZER(clients);
 
 struct client *client_from_handle(pami_client_t handle)
 {
-    struct client *client = registry_find(handle);
+    struct client_core *core = registry_client(handle);
 
-    return (void *)client == handle ? client : NULL;
+    return core != NULL ? core->client : NULL;
 }
 
 struct client *client_of_context(pami_context_t handle)
 {
-    struct client *client = registry_find(handle);
+    struct client_core *core = registry_find(handle);
 
-    return (void *)client != handle ? client : NULL;
+    return core != NULL && context_from_handle(handle) != NULL ? core->client : NULL;
 }
 
 /* All tasks create the same clients in the same order, so the count names a client of the job. */
@@ -160,7 +160,8 @@ static struct client *client_new(const char *name, struct bootstrap *bootstrap)
         .client = client,
     };
     fill_processor_name(client);
-    if (fill_local(client) != 0) {
+    if (fill_local(client) != 0 || geometry_open(&client->core, NULL) != 0) {
+        free(client->local_tasks);
         free(client);
         return NULL;
     }
@@ -169,7 +170,7 @@ static struct client *client_new(const char *name, struct bootstrap *bootstrap)
 
 static int enlist(struct client *client)
 {
-    int error = registry_add(client, client);
+    int error = registry_add(client, &client->core);
 
     if (error != 0) {
         error_set(PAMI_ENOMEM, "PAMI_Client_create: out of memory");
@@ -225,6 +226,7 @@ void client_destroy(struct client *client)
     registry_remove(client);
     pthread_mutex_unlock(&clients_lock);
     client_destroy_contexts(client);
+    geometry_close(&client->core);
     close_devices(client);
     if (client->own_bootstrap)
         bootstrap_close(client->core.bootstrap);

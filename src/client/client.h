@@ -2,7 +2,8 @@
  * Client: one middleware's view of the job. It ties the floors together: identity from the
  * bootstrap, devices, contexts, queries.
  *
- * All live clients are on one list, for the process's exit; handles are looked up in registry.c.
+ * All live clients are on one list, for the process's exit; handles are looked up in
+ * src/context/registry.c.
  */
 #ifndef LIBPAMI_CLIENT_CLIENT_H
 #define LIBPAMI_CLIENT_CLIENT_H

@@ -8,7 +8,8 @@
 
 #include "client/async.h"
 #include "client/client.h"
-#include "client/registry.h"
+#include "context/registry.h"
+#include "geometry/geometry.h"
 #include "p2p/p2p.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -17,6 +18,24 @@
 /* How long the end of the process waits for other threads to leave an advance. */
 #define LEAVE_ADVANCE_SECONDS 0.2
 
+/* What floors above give to a context. */
+static int attach(struct context *context)
+{
+    int error = p2p_attach(context);
+
+    if (error != 0)
+        return error;
+    error = geometry_attach(context);
+    if (error == 0) {
+        error = registry_add(context, context->core);
+        if (error == 0)
+            return 0;
+        geometry_detach(context);
+    }
+    p2p_detach(context);
+    return error;
+}
+
 static int make_context(struct client *client, uint32_t offset)
 {
     struct context *context;
@@ -24,12 +43,7 @@ static int make_context(struct client *client, uint32_t offset)
 
     if (error != 0)
         return error;
-    error = p2p_attach(context);
-    if (error == 0) {
-        error = registry_add(context, client);
-        if (error != 0)
-            p2p_detach(context);
-    }
+    error = attach(context);
     if (error != 0) {
         context_destroy(context);
         return error;
@@ -53,6 +67,7 @@ void client_destroy_contexts(struct client *client)
         if (option_bool(OPT_STATS))
             stats_print(client->contexts[i]);
         registry_remove(client->contexts[i]);
+        geometry_detach(client->contexts[i]);
         p2p_detach(client->contexts[i]);
         context_destroy(client->contexts[i]);
         client->contexts[i] = NULL;

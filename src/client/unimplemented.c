@@ -1,5 +1,5 @@
 /*
- * The one place of what this version does not provide: geometries and collectives.
+ * The one place of what this version does not provide: collectives.
  *
  * Each function is complete as an interface, touches nothing and answers PAMI_UNIMPL with a text.
  * Whoever implements one deletes it here.
@@ -11,111 +11,6 @@
 static pami_result_t unimplemented(const char *function)
 {
     return error_set(PAMI_UNIMPL, "%s: not provided by this version", function);
-}
-
-pami_result_t PAMI_Geometry_world(pami_client_t client, pami_geometry_t *world_geometry)
-{
-    (void)client;
-    (void)world_geometry;
-    return unimplemented("PAMI_Geometry_world");
-}
-
-pami_result_t PAMI_Geometry_create_taskrange(pami_client_t client, size_t context_offset,
-                                             pami_configuration_t configuration[],
-                                             size_t num_configs, pami_geometry_t *geometry,
-                                             pami_geometry_t parent, unsigned id,
-                                             pami_geometry_range_t *task_slices, size_t slice_count,
-                                             pami_context_t context, pami_event_function fn,
-                                             void *cookie)
-{
-    (void)client;
-    (void)context_offset;
-    (void)configuration;
-    (void)num_configs;
-    (void)geometry;
-    (void)parent;
-    (void)id;
-    (void)task_slices;
-    (void)slice_count;
-    (void)context;
-    (void)fn;
-    (void)cookie;
-    return unimplemented("PAMI_Geometry_create_taskrange");
-}
-
-pami_result_t PAMI_Geometry_create_tasklist(pami_client_t client, size_t context_offset,
-                                            pami_configuration_t configuration[],
-                                            size_t num_configs, pami_geometry_t *geometry,
-                                            pami_geometry_t parent, unsigned id, pami_task_t *tasks,
-                                            size_t task_count, pami_context_t context,
-                                            pami_event_function fn, void *cookie)
-{
-    (void)client;
-    (void)context_offset;
-    (void)configuration;
-    (void)num_configs;
-    (void)geometry;
-    (void)parent;
-    (void)id;
-    (void)tasks;
-    (void)task_count;
-    (void)context;
-    (void)fn;
-    (void)cookie;
-    return unimplemented("PAMI_Geometry_create_tasklist");
-}
-
-pami_result_t PAMI_Geometry_create_endpointlist(pami_client_t client,
-                                                pami_configuration_t configuration[],
-                                                size_t num_configs, pami_geometry_t *geometry,
-                                                unsigned id, pami_endpoint_t *endpoints,
-                                                size_t endpoint_count, pami_context_t context,
-                                                pami_event_function fn, void *cookie)
-{
-    (void)client;
-    (void)configuration;
-    (void)num_configs;
-    (void)geometry;
-    (void)id;
-    (void)endpoints;
-    (void)endpoint_count;
-    (void)context;
-    (void)fn;
-    (void)cookie;
-    return unimplemented("PAMI_Geometry_create_endpointlist");
-}
-
-pami_result_t PAMI_Geometry_destroy(pami_client_t client, pami_geometry_t *geometry,
-                                    pami_context_t context, pami_event_function fn, void *cookie)
-{
-    (void)client;
-    (void)geometry;
-    (void)context;
-    (void)fn;
-    (void)cookie;
-    return unimplemented("PAMI_Geometry_destroy");
-}
-
-pami_result_t PAMI_Geometry_query(pami_geometry_t geometry, pami_configuration_t configuration[],
-                                  size_t num_configs)
-{
-    (void)geometry;
-    (void)configuration;
-    (void)num_configs;
-    return unimplemented("PAMI_Geometry_query");
-}
-
-pami_result_t PAMI_Geometry_update(pami_geometry_t geometry, pami_configuration_t configuration[],
-                                   size_t num_configs, pami_context_t context,
-                                   pami_event_function fn, void *cookie)
-{
-    (void)geometry;
-    (void)configuration;
-    (void)num_configs;
-    (void)context;
-    (void)fn;
-    (void)cookie;
-    return unimplemented("PAMI_Geometry_update");
 }
 
 pami_result_t PAMI_Geometry_algorithms_num(pami_geometry_t geometry, pami_xfer_type_t coll_type,

@@ -29,6 +29,8 @@
 #include "workqueue/workqueue.h"
 
 struct context;
+struct geometry_client;
+struct geometry_context;
 struct p2p;
 struct region_table;
 struct am;
@@ -80,6 +82,7 @@ struct client_core {
     uint64_t key[2];                            /* of the job and the client, equal on all tasks */
     _Atomic(struct region_table *) regions;     /* src/p2p/memregion.c; NULL until needed */
     uint32_t generations[ENDPOINT_OFFSETS_MAX]; /* of handles, by context: see p2p_detach */
+    struct geometry_client *geometry;           /* of floor geometry */
     struct client *client;                      /* the whole, for floor 6 */
 };
 
@@ -97,6 +100,7 @@ enum packet_protocol {
     PROTOCOL_FENCE,     /* answer when all messages before this one are finished */
     PROTOCOL_RMW,       /* an atomic operation to be executed */
     PROTOCOL_RMW_REPLY, /* what the word was before */
+    PROTOCOL_GEOMETRY,  /* a geometry is being created */
     PROTOCOL_COUNT
 };
 
@@ -134,6 +138,10 @@ struct context {
     struct p2p *p2p;
     struct am *am;         /* of src/coll */
     struct shared *shared; /* of src/coll/shared */
+    struct geometry_context *geometry;
+    /* What floors above p2p hear of endpoints that go and come back; NULL: nobody listens. */
+    void (*on_gone)(struct context *context, uint32_t endpoint);
+    void (*on_back)(struct context *context, uint32_t endpoint);
     uint64_t counters[COUNTER_COUNT];
     struct misuse misuse;
 

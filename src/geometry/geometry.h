@@ -3,7 +3,8 @@
  * created.
  *
  *   topology.c   ordered sets of endpoints
- *   geometry.c   the object: handles, members, references, world, destroy, query, update
+ *   geometry.c   the object: handles, references, the world; destroy, query, update
+ *   group.c      what each context knows: its groups by identity, who has gone
  *   create.c     the three create calls: arguments and membership
  *   join.c       the creation protocol between tasks
  *
@@ -12,10 +13,15 @@
  * collectives carry it. A task has one struct geometry, and one struct group for each of its
  * contexts that takes part: what a context knows lies in its group, so that contexts of one task
  * run collectives of one geometry side by side without a lock.
+ *
+ * A group is opened by its context when it is first asked for (geometry_group), never by another
+ * thread; until then geometry_find does not know it. Destroying a geometry closes the groups of
+ * other contexts, and busy ones, by work posted to them: they end when their contexts say so.
  */
 #ifndef LIBPAMI_GEOMETRY_GEOMETRY_H
 #define LIBPAMI_GEOMETRY_GEOMETRY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,8 +30,11 @@
 
 #include "context/context.h"
 #include "geometry/topology.h"
+#include "util/hash.h"
+#include "util/list.h"
 
 struct geometry;
+struct geometry_client;
 struct coll_state;
 
 /* A subset of a geometry in which the machines of one level talk. Channel 0 is the geometry itself;
@@ -39,34 +48,98 @@ struct group {
     const struct topology *topology; /* of all members */
     uint32_t rank, size;
     uint64_t identity;
+    uint32_t gone;            /* members that are known to have left: collectives cannot end well */
     uint32_t sequence;        /* of the next collective on this geometry */
     struct coll_state *state; /* what src/coll keeps here: instances that run, early messages */
+    bool closed;              /* for good */
+    atomic_bool open;         /* written by the owner; others look whether there is one to close */
+    pami_work_t closing;      /* posted to the context by a destroy */
 };
 
 #define GEOMETRY_MAGIC UINT64_C(0x70616d6967656f6d)
+#define GEOMETRY_NO_SLOT UINT8_MAX
 
-/* NULL unless the handle is a live geometry's; may be anything, is looked up and not read. */
-struct geometry *geometry_from_handle(pami_geometry_t handle);
+enum geometry_state {
+    GEOMETRY_FORMING, /* fn of its creation is not due yet */
+    GEOMETRY_READY,
+    GEOMETRY_FAILED, /* a member went while it was created: good for destroy only */
+    GEOMETRY_ENDED,  /* destroyed; groups of other contexts may still be open */
+};
 
-/*
- * The membership of a context, NULL when it has none. The world is special: it has a group for
- * every context offset, with the endpoints (task, offset) of all tasks, because programs use its
- * algorithms with any context. Fast: called by every PAMI_Collective.
- */
-struct group *geometry_group(struct geometry *geometry, const struct context *context);
+struct geometry {
+    uint64_t magic; /* first, as in clients and contexts: tells what a live handle is */
+    struct geometry_client *client;
+    struct topology topology;
+    uint64_t identity; /* valid when READY; of the world: that of context offset 0 */
+    uint32_t id;
+    bool is_world;
+    uint32_t sequence;    /* as a parent: of the next creation */
+    atomic_int state;     /* enum geometry_state; READY is published with release (G1) */
+    atomic_uint users;    /* whoever keeps it: the handle, open groups, creations */
+    struct list link;     /* in the client's list */
+    size_t attributes[3]; /* OPTIMIZE, NONCONTIG, MEMORY_OPTIMIZE: kept, without effect */
+    /* The tasks of the members, each once, in the order of their first members. */
+    uint32_t *tasks; /* NULL: the topology is a stride, and so are they */
+    uint32_t task_count;
+    uint32_t position; /* of this task among them */
+    /* This task's members. */
+    uint32_t group_count;
+    struct group *groups;
+    uint8_t slot[ENDPOINT_OFFSETS_MAX]; /* by context offset: in groups, or GEOMETRY_NO_SLOT */
+};
 
-/* The group of a context by identity (arriving messages), NULL: unknown, or not created yet. */
-struct group *geometry_find(struct context *context, uint64_t identity);
-
-/* What geometries have floor "coll" do; set once by src/coll, before contexts exist. */
+/* What geometries have floor "coll" do. All called by the owner of the group's context. */
 struct geometry_hooks {
     /* A group is ready: messages that came before it may be looked at now. 0 or -ENOMEM. */
     int (*group_opened)(struct group *group);
     /* The group goes: nothing runs on it any more, or what does is to be given up quietly. */
     void (*group_closed)(struct group *group);
+    /* A collective runs on it: closing waits until none does. NULL: never. */
+    bool (*group_busy)(const struct group *group);
+    /* A member has left, group->gone says so already; what runs cannot end well. NULL: ignored. */
+    void (*member_gone)(struct group *group, uint32_t rank);
 };
 
-/* Per context: attach when it is created, detach before p2p is. Called by floor client. */
+/* NULL unless the handle is a live geometry's; may be anything, is looked up and not read. */
+struct geometry *geometry_from_handle(pami_geometry_t handle);
+
+/*
+ * The membership of a context, NULL when it has none, or the geometry is not READY, or without
+ * memory. The world is special: it has a group for every context offset, with the endpoints (task,
+ * offset) of all tasks, because programs use its algorithms with any context. Called by the owner
+ * of the context. Fast: called by every PAMI_Collective.
+ */
+struct group *geometry_group_open(struct geometry *geometry, struct context *context);
+
+static inline struct group *geometry_group(struct geometry *geometry, struct context *context)
+{
+    uint8_t slot = geometry->slot[context->offset];
+
+    if (likely(slot != GEOMETRY_NO_SLOT)) {
+        struct group *group = &geometry->groups[slot];
+
+        if (likely(group->context == context &&
+                   atomic_load_explicit(&group->open, memory_order_relaxed)))
+            return group;
+    }
+    return geometry_group_open(geometry, context);
+}
+
+/* The group of a context by identity (arriving messages), NULL: unknown, or not opened yet. */
+struct group *geometry_find(struct context *context, uint64_t identity);
+
+/* The world of a client; lives as long as the client. */
+struct geometry *geometry_world(struct client_core *core);
+
+/* ---- for floor client ---- */
+
+/* At client create, before anything else; `hooks` may be NULL. 0 or -ENOMEM. */
+int geometry_open(struct client_core *core, const struct geometry_hooks *hooks);
+
+/* At its end, without contexts: frees what was never destroyed. */
+void geometry_close(struct client_core *core);
+
+/* Per context: attach at context creation, detach before p2p is detached. */
 int geometry_attach(struct context *context);
 void geometry_detach(struct context *context);
 

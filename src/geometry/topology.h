@@ -50,4 +50,7 @@ uint32_t topology_endpoint(const struct topology *topology, uint32_t rank);
 /* TOPOLOGY_NO_RANK: not a member. */
 uint32_t topology_rank(const struct topology *topology, uint32_t endpoint);
 
+/* A hash of the members and their order, the same on all tasks. */
+uint64_t topology_digest(const struct topology *topology);
+
 #endif

@@ -94,6 +94,18 @@ bool p2p_is_valid(const struct client_core *core, uint32_t endpoint)
     return endpoint_task(endpoint) < core->tasks && endpoint_offset(endpoint) < core->contexts_max;
 }
 
+/* Its path leads to a new incarnation. */
+static void come_back(struct p2p *p2p, struct peer *peer)
+{
+    struct context *context = p2p->context;
+
+    peer->packet_path = NULL;
+    peer->gone = false;
+    p2p_reset(p2p, peer);
+    if (context->on_back != NULL)
+        context->on_back(context, peer->endpoint);
+}
+
 struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, int *error)
 {
     struct peer *peer = u32map_get(&p2p->peers, endpoint);
@@ -107,9 +119,7 @@ struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, int *error)
         *error = open_path(p2p, endpoint, 0, &peer->path);
         if (*error != 0)
             return NULL;
-        peer->packet_path = NULL;
-        peer->gone = false;
-        p2p_reset(p2p, peer);
+        come_back(p2p, peer);
     }
     if (peer != NULL)
         p2p->last = peer;
@@ -127,9 +137,7 @@ struct peer *peer_of_origin(struct p2p *p2p, uint32_t endpoint, int *error)
     *error = open_path(p2p, endpoint, PATH_EVEN_CLOSED, &peer->path);
     if (*error != 0)
         return NULL;
-    peer->packet_path = NULL;
-    peer->gone = false;
-    p2p_reset(p2p, peer);
+    come_back(p2p, peer);
     return peer;
 }
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "client/registry.h"
+#include "context/registry.h"
 
 #define HANDLES 4000
 #define THREADS 4
@@ -22,9 +22,9 @@
 static char memory[HANDLES * 8];
 static char owners[HANDLES];
 
-static struct client *owner_of(size_t number)
+static struct client_core *owner_of(size_t number)
 {
-    return (struct client *)(void *)&owners[number];
+    return (struct client_core *)(void *)&owners[number];
 }
 
 static void anything(void **state)

@@ -1,7 +1,7 @@
 /*
  * Open addressing with linear probing; removal closes the gap, so there are no tombstones.
  */
-#include "client/registry.h"
+#include "context/registry.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 struct row {
     const void *handle; /* NULL: free */
-    struct client *owner;
+    struct client_core *owner;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -26,7 +26,7 @@ static size_t home(const void *handle)
     return (size_t)(((uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & mask;
 }
 
-static void place(const void *handle, struct client *owner)
+static void place(const void *handle, struct client_core *owner)
 {
     size_t at = home(handle);
 
@@ -53,7 +53,7 @@ static int grow(void)
     return 0;
 }
 
-int registry_add(const void *handle, struct client *owner)
+int registry_add(const void *handle, struct client_core *owner)
 {
     int error = 0;
 
@@ -114,9 +114,9 @@ void registry_remove(const void *handle)
     pthread_mutex_unlock(&lock);
 }
 
-struct client *registry_find(const void *handle)
+struct client_core *registry_find(const void *handle)
 {
-    struct client *owner = NULL;
+    struct client_core *owner = NULL;
     size_t at;
 
     pthread_mutex_lock(&lock);

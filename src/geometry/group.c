@@ -1,0 +1,225 @@
+/*
+ * What a context knows of geometries: its groups by identity, and which endpoints have left.
+ *
+ * All of it belongs to the context's owner. Other threads only post the closing of a group, and
+ * look at `open` to see whether there is one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "geometry/state.h"
+
+struct context *geometry_context_at(struct geometry_client *client, uint32_t offset)
+{
+    struct list *item;
+
+    list_for_each (item, &client->contexts) {
+        struct context *context = list_entry(item, struct geometry_context, link)->context;
+
+        if (context->offset == offset)
+            return context;
+    }
+    return NULL;
+}
+
+void group_init(struct group *group, struct geometry *geometry, struct context *context,
+                const struct topology *topology, uint64_t identity)
+{
+    *group = (struct group){
+        .geometry = geometry,
+        .context = context,
+        .topology = topology,
+        .rank = topology_rank(topology, context->endpoint),
+        .size = topology->size,
+        .identity = identity,
+    };
+}
+
+static uint32_t count_gone(const struct geometry_context *own, const struct topology *topology)
+{
+    size_t cursor = 0;
+    uint64_t endpoint;
+    uint32_t count = 0;
+
+    while (u64map_next(&own->gone, &cursor, &endpoint) != NULL)
+        count += topology_rank(topology, (uint32_t)endpoint) != TOPOLOGY_NO_RANK;
+    return count;
+}
+
+static const struct geometry_hooks *hooks_of(const struct group *group)
+{
+    return group->geometry->client->hooks;
+}
+
+/* The caller owns the context; the geometry is READY. */
+static struct group *open_group(struct geometry_context *own, struct group *group)
+{
+    bool is_world = group->geometry->is_world;
+
+    group->gone = count_gone(own, group->topology);
+    if (!is_world && u64map_put(&own->groups, group->identity, group) != 0)
+        return NULL;
+    atomic_store_explicit(&group->open, true, memory_order_relaxed);
+    geometry_hold(group->geometry);
+    if (hooks_of(group)->group_opened == NULL || hooks_of(group)->group_opened(group) == 0)
+        return group;
+    if (!is_world)
+        u64map_remove(&own->groups, group->identity);
+    atomic_store_explicit(&group->open, false, memory_order_relaxed);
+    geometry_drop(group->geometry);
+    return NULL;
+}
+
+struct group *geometry_group_open(struct geometry *geometry, struct context *context)
+{
+    struct geometry_context *own = context->geometry;
+    struct group *group;
+
+    if (geometry->is_world) {
+        group = &own->world;
+        if (geometry != &own->client->world)
+            return NULL;
+    } else {
+        uint8_t slot = geometry->slot[context->offset];
+
+        if (slot == GEOMETRY_NO_SLOT ||
+            atomic_load_explicit(&geometry->state, memory_order_acquire) /* G1 */ != GEOMETRY_READY)
+            return NULL;
+        group = &geometry->groups[slot];
+    }
+    if (group->context != context || group->closed)
+        return NULL;
+    if (atomic_load_explicit(&group->open, memory_order_relaxed))
+        return group;
+    return open_group(own, group);
+}
+
+struct group *geometry_find(struct context *context, uint64_t identity)
+{
+    struct geometry_context *own = context->geometry;
+
+    if (identity == own->world.identity)
+        return geometry_group_open(&own->client->world, context);
+    return u64map_get(&own->groups, identity);
+}
+
+/* The caller owns the context. The geometry may be freed. */
+void group_close(struct group *group)
+{
+    struct geometry_context *own = group->context->geometry;
+
+    group->closed = true;
+    if (!atomic_load_explicit(&group->open, memory_order_relaxed))
+        return;
+    if (hooks_of(group)->group_closed != NULL)
+        hooks_of(group)->group_closed(group);
+    if (!group->geometry->is_world)
+        u64map_remove(&own->groups, group->identity);
+    atomic_store_explicit(&group->open, false, memory_order_relaxed);
+    geometry_drop(group->geometry);
+}
+
+/* ---- who has gone ---- */
+
+static void member_gone(struct group *group, uint32_t endpoint)
+{
+    uint32_t rank = topology_rank(group->topology, endpoint);
+
+    if (rank == TOPOLOGY_NO_RANK)
+        return;
+    group->gone++;
+    if (hooks_of(group)->member_gone != NULL)
+        hooks_of(group)->member_gone(group, rank);
+}
+
+static void endpoint_gone(struct context *context, uint32_t endpoint)
+{
+    struct geometry_context *own = context->geometry;
+    size_t cursor = 0;
+    uint64_t identity;
+    struct group *group;
+
+    join_endpoint_gone(context, endpoint);
+    if (u64map_get(&own->gone, endpoint) != NULL || u64map_put(&own->gone, endpoint, own) != 0)
+        return;
+    if (atomic_load_explicit(&own->world.open, memory_order_relaxed))
+        member_gone(&own->world, endpoint);
+    while ((group = u64map_next(&own->groups, &cursor, &identity)) != NULL)
+        member_gone(group, endpoint);
+}
+
+/* A new incarnation of the endpoint: of the older geometries it can only be in the world. */
+static void endpoint_back(struct context *context, uint32_t endpoint)
+{
+    struct geometry_context *own = context->geometry;
+
+    if (u64map_remove(&own->gone, endpoint) == NULL)
+        return;
+    if (own->world.gone != 0 && topology_rank(own->world.topology, endpoint) != TOPOLOGY_NO_RANK)
+        own->world.gone--;
+}
+
+/* ---- attach, detach ---- */
+
+int geometry_attach(struct context *context)
+{
+    struct geometry_client *client = context->core->geometry;
+    struct geometry_context *own = calloc(1, sizeof(*own));
+
+    if (own == NULL)
+        return -ENOMEM;
+    own->context = context;
+    own->client = client;
+    topology_init_stride(&own->world_topology, 0, 1, context->core->tasks, context->offset, 1);
+    group_init(&own->world, &client->world, context, &own->world_topology,
+               IDENTITY_WORLD + context->offset);
+    context->geometry = own;
+    context->on_gone = endpoint_gone;
+    context->on_back = endpoint_back;
+    context->protocols[PROTOCOL_GEOMETRY] = join_handle_packet;
+    pthread_mutex_lock(&client->lock);
+    list_push_back(&client->contexts, &own->link);
+    pthread_mutex_unlock(&client->lock);
+    return 0;
+}
+
+/* Groups that were never opened do not find a later context at the same address. */
+static void forget_context(struct geometry_client *client, const struct context *context)
+{
+    struct list *item;
+
+    list_for_each (item, &client->geometries) {
+        struct geometry *geometry = list_entry(item, struct geometry, link);
+        uint8_t slot = geometry->slot[context->offset];
+
+        if (slot != GEOMETRY_NO_SLOT)
+            geometry->groups[slot].closed = true;
+    }
+}
+
+void geometry_detach(struct context *context)
+{
+    struct geometry_context *own = context->geometry;
+    struct group *group;
+    size_t cursor = 0;
+    uint64_t identity;
+
+    if (own == NULL)
+        return;
+    pthread_mutex_lock(&own->client->lock);
+    list_remove(&own->link);
+    forget_context(own->client, context);
+    pthread_mutex_unlock(&own->client->lock);
+    join_detach(context);
+    group_close(&own->world);
+    while ((group = u64map_next(&own->groups, &cursor, &identity)) != NULL) {
+        group_close(group);
+        cursor = 0; /* closing has moved others */
+    }
+    u64map_finish(&own->groups);
+    u64map_finish(&own->gone);
+    context->on_gone = NULL;
+    context->on_back = NULL;
+    context->geometry = NULL;
+    free(own);
+}

@@ -1,0 +1,574 @@
+/*
+ * The creation protocol between tasks: everybody has come, and this is the identity.
+ *
+ * A join is a tree over the tasks of a geometry, rooted at the first one. Each task sends UP to its
+ * parent when it has called itself and all of its children have sent UP; the root then chooses the
+ * identity and sends it DOWN. A creation without a parent geometry is one join, over the new
+ * members. With one it is a join over the parent's tasks, and for the members another one.
+ *
+ * What belongs together: the key, which is the user's id, a hash of the members in order, and the
+ * parent's identity and how many creations it has seen. Messages that come before this task's call
+ * are kept. Every join has exactly one UP and one DOWN on each edge of its tree, so those of one
+ * key match calls in order; that also holds when it fails: a join that has failed stays until each
+ * child has sent its UP or is known to be gone.
+ *
+ * A task may advance any of its contexts, and each in another thread. So every message goes to each
+ * member endpoint of the destination's task, and where the context of its creation is known also to
+ * that; copies have a number (neighbour.h). Whoever receives the first copy goes on, under the
+ * client's mutex, and sends from the context it owns. The user's function is posted to the context
+ * that it is for.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "geometry/neighbour.h"
+#include "geometry/state.h"
+#include "p2p/control.h"
+#include "util/error.h"
+#include "util/log.h"
+
+#define RADIX 4u
+#define NO_ENDPOINT UINT32_MAX
+
+enum message_kind {
+    MESSAGE_UP,
+    MESSAGE_DOWN,
+    MESSAGE_HERE, /* my creation's context is no member: send there as well */
+    MESSAGE_KINDS
+};
+
+struct key {
+    uint64_t members; /* hash; 0 in joins over a parent */
+    uint64_t parent;  /* identity, 0: none */
+    uint32_t id;      /* the user's; 0 in joins over a parent */
+    uint32_t sequence;
+};
+
+/* The protocol data of a packet. */
+struct message {
+    struct key key;
+    uint64_t number;
+    uint64_t identity; /* DOWN */
+    uint32_t context;  /* endpoint of the sender's creation */
+    uint16_t kind;
+    uint16_t result; /* pami_result_t */
+};
+
+#define MESSAGE_WORDS ((uint32_t)(sizeof(struct message) / 8))
+
+_Static_assert(sizeof(struct message) == 48, "counted in words, without holes");
+
+/* The other end of an edge of the tree. */
+struct edge {
+    uint32_t task;
+    uint32_t extra; /* one more endpoint to send to, or NO_ENDPOINT */
+    bool done;      /* child: UP has come, or it is gone; parent: UP was sent, or it is gone */
+};
+
+struct join {
+    struct list link;
+    struct key key;
+    struct geometry *team;     /* held; whose tasks */
+    struct creation *creation; /* NULL: settled */
+    uint32_t own;              /* endpoint of the creation's context */
+    bool is_root;
+    struct edge parent;
+    struct edge children[RADIX];
+    uint32_t child_count;
+    uint64_t up_number; /* of the UP that was sent, for more copies of it */
+    pami_result_t result;
+    uint64_t identity;
+};
+
+struct early {
+    struct list link;
+    uint32_t task;
+    struct message message;
+};
+
+static bool key_equal(const struct key *a, const struct key *b)
+{
+    return a->members == b->members && a->parent == b->parent && a->id == b->id &&
+           a->sequence == b->sequence;
+}
+
+/* ---- sending ---- */
+
+static bool is_member(const struct join *join, uint32_t endpoint)
+{
+    return topology_rank(&join->team->topology, endpoint) != TOPOLOGY_NO_RANK;
+}
+
+/*
+ * A copy to each endpoint of the task that may be listening. Where our own creation's context is no
+ * member, the others' are likely to have the same offset. -EPIPE: a member has gone; -ENOMEM.
+ */
+static int send_copies(const struct join *join, struct context *context, const struct edge *edge,
+                       const struct message *message)
+{
+    uint32_t offsets = context->core->contexts_max;
+    uint32_t guess = is_member(join, join->own) ? NO_ENDPOINT : endpoint_offset(join->own);
+    int result = 0;
+
+    for (uint32_t offset = 0; offset < offsets; offset++) {
+        uint32_t endpoint = endpoint_make(edge->task, offset);
+        bool member = is_member(join, endpoint);
+        int error;
+
+        if (!member && endpoint != edge->extra && offset != guess)
+            continue;
+        error = control_send(context, endpoint, PROTOCOL_GEOMETRY, message, MESSAGE_WORDS);
+        if (error != 0 && member)
+            result = error;
+    }
+    return result;
+}
+
+static int send_message(struct join *join, struct context *context, struct edge *edge,
+                        enum message_kind kind)
+{
+    struct u64map *neighbours = &join->team->client->neighbours;
+    struct message message = {
+        .key = join->key,
+        .number = neighbour_next(neighbours, edge->task),
+        .identity = join->identity,
+        .context = join->own,
+        .kind = (uint16_t)kind,
+        .result = (uint16_t)join->result,
+    };
+
+    if (message.number == 0)
+        return -ENOMEM;
+    if (kind == MESSAGE_UP)
+        join->up_number = message.number;
+    return send_copies(join, context, edge, &message);
+}
+
+/* ---- the user's function ---- */
+
+static void creation_free(struct creation *creation)
+{
+    list_remove(&creation->link);
+    if (creation->geometry != NULL)
+        geometry_drop(creation->geometry);
+    if (creation->parent != NULL)
+        geometry_drop(creation->parent);
+    free(creation);
+}
+
+/* Work of the creation's context. */
+static pami_result_t creation_done(pami_context_t context, void *cookie)
+{
+    struct creation *creation = cookie;
+    struct creation done = *creation;
+
+    pthread_mutex_lock(&done.client->lock);
+    creation_free(creation);
+    pthread_mutex_unlock(&done.client->lock);
+    if (done.result != PAMI_SUCCESS)
+        error_set(done.result, "geometry: a member left before all had called");
+    if (done.function != NULL)
+        done.function(context, done.cookie, done.result);
+    return PAMI_SUCCESS;
+}
+
+/* All joins are settled. The creation may be freed. */
+static void creation_complete(struct creation *creation)
+{
+    struct context *context = creation->context;
+
+    if (creation->geometry != NULL) {
+        if (creation->result == PAMI_SUCCESS)
+            geometry_ready(creation->geometry, creation->identity);
+        else
+            atomic_store_explicit(&creation->geometry->state, GEOMETRY_FAILED,
+                                  memory_order_relaxed);
+    }
+    if (context == NULL) {
+        creation_free(creation);
+        return;
+    }
+    workqueue_post(&context->work, &creation->work, creation_done, creation);
+    context->ports[0]->ops->wake(context->ports[0]);
+}
+
+/* ---- the state of a join ---- */
+
+static bool all_children_done(const struct join *join)
+{
+    for (uint32_t i = 0; i < join->child_count; i++)
+        if (!join->children[i].done)
+            return false;
+    return true;
+}
+
+/* The outcome is known: pass it on. */
+static void settle(struct join *join, struct context *context)
+{
+    struct creation *creation = join->creation;
+
+    for (uint32_t i = 0; i < join->child_count; i++)
+        send_message(join, context, &join->children[i], MESSAGE_DOWN);
+    join->creation = NULL;
+    if (creation->result == PAMI_SUCCESS)
+        creation->result = join->result;
+    if (join->key.id != 0)
+        creation->identity = join->identity;
+    if (--creation->waiting == 0)
+        creation_complete(creation);
+}
+
+static void parent_gone(struct join *join, struct context *context)
+{
+    join->parent.done = true;
+    if (join->creation == NULL)
+        return;
+    join->result = PAMI_ERROR;
+    settle(join, context);
+}
+
+/* Go on as far as possible. The join stays where it is; see reap. */
+static void step(struct join *join, struct context *context)
+{
+    if (join->parent.done || (join->result == PAMI_SUCCESS && !all_children_done(join)))
+        return;
+    join->parent.done = true;
+    if (join->is_root) {
+        struct geometry_client *client = join->team->client;
+
+        if (join->key.id != 0)
+            join->identity =
+                (uint64_t)client->core->task << IDENTITY_TASK_SHIFT | client->next_identity++;
+        settle(join, context);
+    } else if (send_message(join, context, &join->parent, MESSAGE_UP) != 0) {
+        parent_gone(join, context);
+    }
+}
+
+static void join_free(struct join *join)
+{
+    list_remove(&join->link);
+    geometry_drop(join->team);
+    free(join);
+}
+
+/* Nothing can come for it any more. */
+static void reap(struct join *join)
+{
+    if (join->creation == NULL && join->parent.done && all_children_done(join))
+        join_free(join);
+}
+
+static void task_gone(struct join *join, struct context *context, uint32_t task)
+{
+    for (uint32_t i = 0; i < join->child_count; i++) {
+        if (join->children[i].task != task || join->children[i].done)
+            continue;
+        join->children[i].done = true;
+        join->result = PAMI_ERROR;
+    }
+    if (!join->is_root && join->parent.task == task)
+        parent_gone(join, context);
+    else
+        step(join, context);
+}
+
+/* ---- what arrives ---- */
+
+static bool take_up(struct join *join, struct context *context, uint32_t task,
+                    const struct message *message)
+{
+    for (uint32_t i = 0; i < join->child_count; i++) {
+        struct edge *child = &join->children[i];
+
+        if (child->task != task || child->done)
+            continue;
+        child->done = true;
+        child->extra = message->context;
+        if (join->result == PAMI_SUCCESS)
+            join->result = (pami_result_t)message->result;
+        step(join, context);
+        return true;
+    }
+    return false;
+}
+
+static bool take_down(struct join *join, struct context *context, uint32_t task,
+                      const struct message *message)
+{
+    if (join->is_root || join->parent.task != task || join->creation == NULL)
+        return false;
+    join->identity = message->identity;
+    if (join->result == PAMI_SUCCESS)
+        join->result = (pami_result_t)message->result;
+    step(join, context); /* it has failed: the parent still gets its UP */
+    if (join->creation != NULL)
+        settle(join, context);
+    return true;
+}
+
+/* A neighbour listens at another endpoint: what it may have missed is sent once more. */
+static bool take_here(struct join *join, struct context *context, uint32_t task,
+                      const struct message *message)
+{
+    if (!join->is_root && join->parent.task == task && join->creation != NULL) {
+        join->parent.extra = message->context;
+        if (join->up_number != 0) {
+            struct message up = {.key = join->key,
+                                 .number = join->up_number,
+                                 .context = join->own,
+                                 .kind = MESSAGE_UP,
+                                 .result = (uint16_t)join->result};
+
+            control_send(context, message->context, PROTOCOL_GEOMETRY, &up, MESSAGE_WORDS);
+        }
+        return true;
+    }
+    return false;
+}
+
+static bool take(struct join *join, struct context *context, uint32_t task,
+                 const struct message *message)
+{
+    if (!key_equal(&join->key, &message->key))
+        return false;
+    if (message->kind == MESSAGE_UP)
+        return take_up(join, context, task, message);
+    if (message->kind == MESSAGE_DOWN)
+        return take_down(join, context, task, message);
+    return take_here(join, context, task, message);
+}
+
+static void keep_early(struct geometry_client *client, struct context *context, uint32_t task,
+                       const struct message *message)
+{
+    struct early *early = malloc(sizeof(*early));
+
+    if (early == NULL) {
+        if (context->counters[COUNTER_LOST]++ == 0)
+            log_error("out of memory: a message about a geometry is lost");
+        return;
+    }
+    early->task = task;
+    early->message = *message;
+    list_push_back(&client->early, &early->link);
+}
+
+static bool is_sound(const struct context *context, const struct packet_header *head,
+                     const struct message *message)
+{
+    return message->kind < MESSAGE_KINDS && message->result <= PAMI_OTHER &&
+           endpoint_task(message->context) == endpoint_task(head->origin) &&
+           endpoint_offset(message->context) < context->core->contexts_max;
+}
+
+void join_handle_packet(struct context *context, const struct packet_header *head, void *body)
+{
+    struct geometry_client *client = context->core->geometry;
+    uint32_t task = endpoint_task(head->origin);
+    struct list *item, *following;
+    struct message message;
+    bool taken = false;
+
+    if (head->meta_words != MESSAGE_WORDS || head->header_bytes != 0 || head->payload_bytes != 0) {
+        context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    memcpy(&message, body, sizeof(message));
+    if (!is_sound(context, head, &message)) {
+        context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    pthread_mutex_lock(&client->lock);
+    if (neighbour_is_new(&client->neighbours, task, message.number)) {
+        list_for_each_safe (item, following, &client->joins) {
+            struct join *join = list_entry(item, struct join, link);
+
+            taken = take(join, context, task, &message);
+            if (taken) {
+                reap(join);
+                break;
+            }
+        }
+        if (!taken)
+            keep_early(client, context, task, &message);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+void join_endpoint_gone(struct context *context, uint32_t endpoint)
+{
+    struct geometry_client *client = context->core->geometry;
+    struct list *item, *following;
+
+    pthread_mutex_lock(&client->lock);
+    list_for_each_safe (item, following, &client->joins) {
+        struct join *join = list_entry(item, struct join, link);
+
+        task_gone(join, context, endpoint_task(endpoint));
+        reap(join);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* ---- beginning ---- */
+
+static struct join *join_new(struct creation *creation, struct geometry *team)
+{
+    struct join *join = calloc(1, sizeof(*join));
+    uint32_t position = team->position;
+
+    if (join == NULL)
+        return NULL;
+    list_init(&join->link);
+    join->team = team;
+    join->creation = creation;
+    join->own = creation->context->endpoint;
+    join->is_root = position == 0;
+    join->parent.extra = NO_ENDPOINT;
+    if (!join->is_root)
+        join->parent.task = geometry_task(team, (position - 1) / RADIX);
+    for (uint64_t i = 1; i <= RADIX; i++) {
+        uint64_t child = (uint64_t)position * RADIX + i;
+
+        if (child >= team->task_count)
+            break;
+        join->children[join->child_count++] = (struct edge){
+            .task = geometry_task(team, (uint32_t)child),
+            .extra = NO_ENDPOINT,
+        };
+    }
+    return join;
+}
+
+/* Hear of the neighbour's end. False: it has left already. */
+static bool watch(const struct join *join, struct context *context, const struct edge *edge)
+{
+    for (uint32_t offset = 0; offset < context->core->contexts_max; offset++) {
+        uint32_t endpoint = endpoint_make(edge->task, offset);
+
+        if (is_member(join, endpoint))
+            return control_watch(context, endpoint) == 0;
+    }
+    return true;
+}
+
+static void watch_all(struct join *join, struct context *context)
+{
+    if (!join->is_root && !watch(join, context, &join->parent))
+        task_gone(join, context, join->parent.task);
+    for (uint32_t i = 0; i < join->child_count; i++)
+        if (!watch(join, context, &join->children[i]))
+            task_gone(join, context, join->children[i].task);
+}
+
+static void join_begin(struct join *join, struct context *context)
+{
+    struct geometry_client *client = join->team->client;
+    struct list *item, *following;
+
+    geometry_hold(join->team);
+    list_push_back(&client->joins, &join->link);
+    if (!is_member(join, join->own))
+        for (uint32_t i = 0; i < join->child_count; i++)
+            send_message(join, context, &join->children[i], MESSAGE_HERE);
+    watch_all(join, context);
+    list_for_each_safe (item, following, &client->early) {
+        struct early *early = list_entry(item, struct early, link);
+
+        if (!take(join, context, early->task, &early->message))
+            continue;
+        list_remove(&early->link);
+        free(early);
+    }
+    step(join, context);
+    reap(join);
+}
+
+int join_start(struct creation *creation)
+{
+    struct geometry_client *client = creation->client;
+    struct geometry *geometry = creation->geometry, *parent = creation->parent;
+    struct context *context = creation->context;
+    struct join *joins[2] = {NULL, NULL};
+
+    if (parent != NULL)
+        joins[0] = join_new(creation, parent);
+    if (geometry != NULL)
+        joins[1] = join_new(creation, geometry);
+    if ((parent != NULL && joins[0] == NULL) || (geometry != NULL && joins[1] == NULL)) {
+        free(joins[0]);
+        free(joins[1]);
+        return -ENOMEM;
+    }
+    pthread_mutex_lock(&client->lock);
+    list_push_back(&client->creations, &creation->link);
+    creation->waiting = (parent != NULL) + (geometry != NULL);
+    for (int i = 0; i < 2; i++) {
+        if (joins[i] == NULL)
+            continue;
+        if (parent != NULL) {
+            joins[i]->key.parent = parent->identity;
+            joins[i]->key.sequence = parent->sequence;
+        }
+        if (i == 1) {
+            joins[i]->key.id = geometry->id;
+            joins[i]->key.members = topology_digest(&geometry->topology);
+        }
+    }
+    if (parent != NULL)
+        parent->sequence++;
+    for (int i = 0; i < 2; i++)
+        if (joins[i] != NULL)
+            join_begin(joins[i], context);
+    pthread_mutex_unlock(&client->lock);
+    return 0;
+}
+
+/* ---- the end ---- */
+
+/* Others have seen us leave: nothing of what is under way can be completed. */
+static void drop_all(struct geometry_client *client)
+{
+    struct list *item;
+
+    while ((item = list_pop_front(&client->joins)) != NULL)
+        join_free(list_entry(item, struct join, link));
+    while ((item = list_pop_front(&client->early)) != NULL)
+        free(list_entry(item, struct early, link));
+    while ((item = list_first(&client->creations)) != NULL) {
+        struct creation *creation = list_entry(item, struct creation, link);
+
+        if (creation->geometry != NULL && creation->waiting != 0)
+            atomic_store_explicit(&creation->geometry->state, GEOMETRY_FAILED,
+                                  memory_order_relaxed);
+        creation_free(creation);
+    }
+}
+
+void join_detach(struct context *context)
+{
+    struct geometry_client *client = context->core->geometry;
+    struct list *item, *following;
+
+    pthread_mutex_lock(&client->lock);
+    list_for_each_safe (item, following, &client->creations) {
+        struct creation *creation = list_entry(item, struct creation, link);
+
+        if (creation->context != context)
+            continue;
+        /* Posted work of a context that ends is dropped and not looked at. */
+        creation->context = NULL;
+        if (creation->waiting == 0)
+            creation_free(creation);
+    }
+    if (list_empty(&client->contexts))
+        drop_all(client);
+    pthread_mutex_unlock(&client->lock);
+}
+
+void join_close(struct geometry_client *client)
+{
+    drop_all(client);
+    neighbours_free(&client->neighbours);
+}

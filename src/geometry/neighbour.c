@@ -1,0 +1,108 @@
+/*
+ * Sorted ranges of numbers seen, above the number up to which all were.
+ */
+#include "geometry/neighbour.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct range {
+    uint64_t first, last;
+};
+
+struct neighbour {
+    uint64_t sent;
+    uint64_t seen; /* all numbers up to this one */
+    struct range *ranges;
+    size_t count, room;
+};
+
+static struct neighbour *find(struct u64map *map, uint32_t task)
+{
+    struct neighbour *neighbour = u64map_get(map, task);
+
+    if (neighbour != NULL)
+        return neighbour;
+    neighbour = calloc(1, sizeof(*neighbour));
+    if (neighbour != NULL && u64map_put(map, task, neighbour) != 0) {
+        free(neighbour);
+        neighbour = NULL;
+    }
+    return neighbour;
+}
+
+uint64_t neighbour_next(struct u64map *map, uint32_t task)
+{
+    struct neighbour *neighbour = find(map, task);
+
+    return neighbour != NULL ? ++neighbour->sent : 0;
+}
+
+static bool insert(struct neighbour *neighbour, size_t at, uint64_t number)
+{
+    if (neighbour->count == neighbour->room) {
+        size_t room = neighbour->room == 0 ? 4 : 2 * neighbour->room;
+        struct range *ranges = realloc(neighbour->ranges, room * sizeof(*ranges));
+
+        if (ranges == NULL)
+            return false;
+        neighbour->ranges = ranges;
+        neighbour->room = room;
+    }
+    memmove(&neighbour->ranges[at + 1], &neighbour->ranges[at],
+            (neighbour->count - at) * sizeof(neighbour->ranges[0]));
+    neighbour->ranges[at] = (struct range){number, number};
+    neighbour->count++;
+    return true;
+}
+
+static void take_out(struct neighbour *neighbour, size_t at)
+{
+    neighbour->count--;
+    memmove(&neighbour->ranges[at], &neighbour->ranges[at + 1],
+            (neighbour->count - at) * sizeof(neighbour->ranges[0]));
+}
+
+bool neighbour_is_new(struct u64map *map, uint32_t task, uint64_t number)
+{
+    struct neighbour *neighbour = find(map, task);
+    size_t at = 0;
+
+    if (neighbour == NULL)
+        return true;
+    if (number <= neighbour->seen)
+        return false;
+    while (at < neighbour->count && neighbour->ranges[at].last < number)
+        at++;
+    if (at < neighbour->count && neighbour->ranges[at].first <= number)
+        return false;
+    /* Without memory it counts as new once more, should another copy come. */
+    if (!insert(neighbour, at, number))
+        return true;
+    if (at + 1 < neighbour->count && neighbour->ranges[at + 1].first == number + 1) {
+        neighbour->ranges[at].last = neighbour->ranges[at + 1].last;
+        take_out(neighbour, at + 1);
+    }
+    if (at > 0 && neighbour->ranges[at - 1].last + 1 == number) {
+        neighbour->ranges[at - 1].last = neighbour->ranges[at].last;
+        take_out(neighbour, at);
+    }
+    if (neighbour->ranges[0].first == neighbour->seen + 1) {
+        neighbour->seen = neighbour->ranges[0].last;
+        take_out(neighbour, 0);
+    }
+    return true;
+}
+
+void neighbours_free(struct u64map *map)
+{
+    size_t cursor = 0;
+    uint64_t task;
+    struct neighbour *neighbour;
+
+    while ((neighbour = u64map_next(map, &cursor, &task)) != NULL) {
+        free(neighbour->ranges);
+        free(neighbour);
+    }
+    u64map_finish(map);
+}
