@@ -1,0 +1,39 @@
+#!/bin/bash
+# The examples that check their own results, with several numbers of tasks.
+#
+# Run: timeout=120
+
+pamirun=${PAMIRUN:-build/bin/pamirun}
+build=${BUILD:-build}
+failures=0
+
+# run TEXT TASKS PROGRAM ARGUMENT...: ends with 0 and says TEXT
+run() {
+    local text=$1 tasks=$2 output
+    shift 2
+    output=$("$pamirun" -n "$tasks" "$build/examples/$1" "${@:2}" 2>&1) &&
+        [[ $output == *"$text"* ]] && return
+    failures=$((failures + 1))
+    printf 'FAILED: pamirun -n %s %s\n%s\n' "$tasks" "$*" "$output"
+}
+
+for program in accumulate dht halo; do
+    run 'Usage: ' 1 $program --help
+    for bad in --nonsense '--size' '--keys x'; do
+        # shellcheck disable=SC2086
+        "$build/examples/$program" $bad >/dev/null 2>&1 && {
+            echo "FAILED: $program $bad is accepted"
+            failures=$((failures + 1))
+        }
+    done
+done
+for tasks in 1 2 3 5 8; do
+    run 'result: exact' $tasks accumulate --size 50
+    run 'result: as in a sequential run' $tasks halo --size 20 --steps 10
+    run 'result: as in a sequential run' $tasks dht --keys 1000
+    run 'result: as in a sequential run' $tasks dht --keys 1000 --shared 1 --range 100 --window 7
+done
+run 'result: as in a sequential run' 3 halo --size 3 --steps 4
+run 'result: exact' 3 accumulate --size 1
+
+[ $failures = 0 ] || exit 1
