@@ -1,0 +1,364 @@
+/*
+ * Active-message collectives on a member: ids, messages, dispatch; see am.h.
+ *
+ * A message becomes a struct am_part. Its dispatch function is called as soon as geometry and id
+ * are known; parts of one geometry and id stay in order, as a part waits behind the one before.
+ */
+#include "coll/am.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "type/type.h"
+#include "util/error.h"
+#include "util/log.h"
+
+/* ---- ids ---- */
+
+static struct am_row *row_find(const struct am *am, uint64_t identity, uint64_t id)
+{
+    struct list *item;
+
+    list_for_each (item, &am->rows) {
+        struct am_row *row = list_entry(item, struct am_row, link);
+
+        if (row->identity == identity && row->id == id)
+            return row;
+    }
+    return NULL;
+}
+
+const struct am_row *am_row_find(const struct am *am, uint64_t identity, uint64_t id)
+{
+    return row_find(am, identity, id);
+}
+
+/* ---- a member's part ---- */
+
+struct am_part *am_part_new(struct am *am, const struct am_wire *wire, uint32_t origin,
+                            const void *header, size_t header_bytes)
+{
+    struct am_part *part = calloc(1, sizeof(*part));
+
+    if (part == NULL)
+        return NULL;
+    part->header = malloc(header_bytes + 8);
+    if (part->header == NULL) {
+        free(part);
+        return NULL;
+    }
+    part->am = am;
+    part->wire = *wire;
+    part->origin = origin;
+    part->header_bytes = header_bytes;
+    if (header_bytes != 0)
+        memcpy(part->header, header, header_bytes);
+    list_init(&part->link);
+    return part;
+}
+
+void am_part_free(struct am_part *part)
+{
+    list_remove(&part->link);
+    free(part->header);
+    free(part->data);
+    free(part);
+}
+
+int am_part_unpack(struct am_part *part)
+{
+    const pami_recv_t *recv = &part->recv;
+    const struct type *type = type_complete_from_handle(recv->type);
+
+    if (recv->addr == NULL || part->wire.bytes == 0 || recv->data_fn == PAMI_DATA_NOOP)
+        return 0;
+    if (type == NULL)
+        return -EINVAL;
+    return type_transform(part->data, type_complete_from_handle(PAMI_TYPE_BYTE), 0, recv->addr,
+                          type, recv->offset, part->wire.bytes, recv->data_fn, recv->data_cookie);
+}
+
+/* The data is where it was wanted, or will never be; also the end of a contribution. */
+static void part_done(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct am_part *part = cookie;
+    pami_recv_t recv;
+
+    if (part->data != NULL && result == PAMI_SUCCESS && part->wire.kind <= AM_SCATTER &&
+        am_part_unpack(part) != 0)
+        result = error_set(PAMI_INVAL, "receive: type or data_fn: cannot take the data");
+    recv = part->recv;
+    am_part_free(part);
+    if (recv.local_fn != NULL)
+        recv.local_fn(context, recv.cookie, result);
+}
+
+/* Data that is still to come goes straight to its place, or through memory of ours when a function
+ * of the user is to see it. */
+static void receive_data(struct am_part *part)
+{
+    struct receive *deferred = part->deferred;
+    struct message_place place = {.address = part->recv.addr, .offset = part->recv.offset};
+
+    part->deferred = NULL;
+    if (part->recv.data_fn == PAMI_DATA_COPY) {
+        place.type = type_complete_from_handle(part->recv.type);
+    } else {
+        part->data = malloc(part->wire.bytes);
+        place = (struct message_place){.address = part->data};
+    }
+    if (part->recv.data_fn == PAMI_DATA_COPY && place.type == NULL)
+        place = (struct message_place){.address = NULL};
+    message_resume(deferred, &place, part_done, part);
+}
+
+/* The contribution goes to the initiator. */
+static void contribute(struct am_part *part)
+{
+    struct context *context = part->am->context;
+    struct am_wire wire = part->wire;
+    const struct message_place place = {.address = part->recv.addr,
+                                        .type = type_complete_from_handle(part->recv.type),
+                                        .offset = part->recv.offset};
+    int sent = -EINVAL;
+
+    wire.kind = AM_ANSWER;
+    if (wire.bytes == 0 || (place.type != NULL && type_data_size(place.type) != 0))
+        sent = message_send(context, part->origin, MESSAGE_AMCOLLECTIVE, &wire, sizeof(wire),
+                            &place, wire.bytes, part_done, part);
+    if (sent == 0)
+        return;
+    if (context_complete(context, part_done, part, sent > 0 ? PAMI_SUCCESS : PAMI_ERROR) != 0)
+        part_done(context, part, PAMI_ENOMEM);
+}
+
+void am_part_dispatch(struct am_part *part, struct group *group, const struct am_row *row)
+{
+    struct context *context = part->am->context;
+    pami_geometry_t geometry = group->geometry;
+    pami_recv_t *recv = &part->recv;
+
+    list_remove(&part->link);
+    list_push_back(&part->am->parts, &part->link);
+    *recv = (pami_recv_t){.type = PAMI_TYPE_BYTE, .data_fn = PAMI_DATA_COPY};
+    switch (part->wire.kind) {
+    case AM_BROADCAST:
+        row->function.ambroadcast(context, row->cookie, part->header, part->header_bytes, NULL,
+                                  part->wire.bytes, part->origin, geometry, recv);
+        break;
+    case AM_SCATTER:
+        row->function.amscatter(context, row->cookie, part->header, part->header_bytes, NULL,
+                                part->wire.bytes, part->origin, geometry, recv);
+        break;
+    case AM_GATHER:
+        row->function.amgather(context, row->cookie, part->header, part->header_bytes,
+                               part->wire.bytes, part->origin, geometry, recv);
+        break;
+    default:
+        row->function.amreduce(context, row->cookie, part->header, part->header_bytes,
+                               part->wire.bytes, part->origin, geometry, &part->op, recv);
+    }
+}
+
+/* The dispatch function may be called now. */
+static void part_run(struct am_part *part, struct group *group, const struct am_row *row)
+{
+    am_part_dispatch(part, group, row);
+    if (part->wire.kind >= AM_GATHER)
+        contribute(part);
+    else if (part->deferred != NULL)
+        receive_data(part);
+    else
+        part_done(part->am->context, part, PAMI_SUCCESS);
+}
+
+/* Run what is held for ids that are known now. A dispatch function may set ids, so that the list
+ * is looked through again from its start after each call. */
+static void run_held(struct am *am)
+{
+    struct list *item;
+    bool again = true;
+
+    while (again) {
+        again = false;
+        list_for_each (item, &am->held) {
+            struct am_part *part = list_entry(item, struct am_part, link);
+            struct group *group = geometry_find(am->context, part->wire.identity);
+            const struct am_row *row = am_row_find(am, part->wire.identity, part->wire.id);
+
+            if (group != NULL && row != NULL) {
+                part_run(part, group, row);
+                again = true;
+                break;
+            }
+        }
+    }
+}
+
+static void run_held_later(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)result;
+    run_held(cookie);
+}
+
+/* The message's sender has gone before its data was fetched. */
+static void part_lost(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)result;
+    am_part_free(cookie);
+}
+
+static bool is_held(const struct am *am, const struct am_wire *wire)
+{
+    struct list *item;
+
+    list_for_each (item, &am->held) {
+        const struct am_part *part = list_entry(item, struct am_part, link);
+
+        if (part->wire.identity == wire->identity && part->wire.id == wire->id)
+            return true;
+    }
+    return false;
+}
+
+static bool take_data(struct am_part *part, const void *data, pami_recv_t *recv)
+{
+    if (recv != NULL) {
+        part->deferred = message_defer(recv, part_lost, part);
+        return true;
+    }
+    if (part->wire.kind > AM_SCATTER || part->wire.bytes == 0)
+        return true;
+    part->data = malloc(part->wire.bytes);
+    if (part->data != NULL)
+        memcpy(part->data, data, part->wire.bytes);
+    return part->data != NULL;
+}
+
+static void on_message(pami_context_t handle, void *cookie, const void *header, size_t header_bytes,
+                       const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    struct context *context = handle;
+    struct am *am = cookie;
+    struct am_wire wire;
+    struct am_part *part;
+    bool in_order;
+
+    if (header_bytes < sizeof(wire)) {
+        log_warn("refused an active-message collective without its description");
+        return;
+    }
+    memcpy(&wire, header, sizeof(wire));
+    if (wire.kind >= AM_KINDS ||
+        bytes != (wire.kind <= AM_SCATTER || wire.kind == AM_ANSWER ? wire.bytes : 0)) {
+        log_warn("refused an active-message collective whose sizes contradict each other");
+        return;
+    }
+    if (wire.kind == AM_ANSWER) {
+        am_answer(am, &wire, origin, data, recv);
+        return;
+    }
+    part = am_part_new(am, &wire, origin, (const char *)header + sizeof(wire),
+                       header_bytes - sizeof(wire));
+    if (part == NULL || !take_data(part, data, recv)) {
+        context->counters[COUNTER_LOST]++;
+        if (part != NULL)
+            am_part_free(part);
+        return;
+    }
+    in_order = !is_held(am, &wire);
+    list_push_back(&am->held, &part->link);
+    /* What was deferred is resumed when its handler has returned. */
+    if (in_order && recv == NULL)
+        run_held(am);
+    else if (in_order)
+        context_complete(context, run_held_later, am, PAMI_SUCCESS);
+}
+
+/* ---- contexts and groups ---- */
+
+void am_group_opened(struct group *group)
+{
+    struct am *am = group->context->am;
+
+    if (!list_empty(&am->held))
+        context_complete(group->context, run_held_later, am, PAMI_SUCCESS);
+}
+
+void am_group_closed(struct group *group)
+{
+    struct am *am = group->context->am;
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &am->rows) {
+        struct am_row *row = list_entry(item, struct am_row, link);
+
+        if (row->identity == group->identity) {
+            list_remove(&row->link);
+            free(row);
+        }
+    }
+}
+
+int am_set(struct group *group, uint64_t id, pami_dispatch_callback_function fn, void *cookie)
+{
+    struct am *am = group->context->am;
+    struct am_row *row = row_find(am, group->identity, id);
+
+    if (row == NULL) {
+        row = calloc(1, sizeof(*row));
+        if (row == NULL)
+            return -ENOMEM;
+        row->identity = group->identity;
+        row->id = id;
+        list_push_back(&am->rows, &row->link);
+    }
+    row->function = fn;
+    row->cookie = cookie;
+    if (!list_empty(&am->held))
+        context_complete(group->context, run_held_later, am, PAMI_SUCCESS);
+    return 0;
+}
+
+static void parts_free(struct list *parts)
+{
+    struct list *item;
+
+    while ((item = list_pop_front(parts)) != NULL) {
+        list_init(item);
+        am_part_free(list_entry(item, struct am_part, link));
+    }
+}
+
+int am_attach(struct context *context)
+{
+    struct am *am = calloc(1, sizeof(*am));
+
+    if (am == NULL)
+        return -ENOMEM;
+    am->context = context;
+    list_init(&am->rows);
+    list_init(&am->held);
+    list_init(&am->parts);
+    am_start_init(am);
+    context->am = am;
+    message_register(context, MESSAGE_AMCOLLECTIVE, on_message, am);
+    return 0;
+}
+
+void am_detach(struct context *context)
+{
+    struct am *am = context->am;
+    struct list *item;
+
+    if (am == NULL)
+        return;
+    am_start_finish(am);
+    parts_free(&am->held);
+    parts_free(&am->parts);
+    while ((item = list_pop_front(&am->rows)) != NULL)
+        free(list_entry(item, struct am_row, link));
+    free(am);
+    context->am = NULL;
+}

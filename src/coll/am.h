@@ -1,0 +1,111 @@
+/*
+ * Active-message collectives: only the initiator calls PAMI_Collective, the others take part
+ * through dispatch functions.
+ *
+ *   am.c        ids, arriving messages, what a member does
+ *   am_start.c  what the initiator does
+ *
+ * Every member gets one message from the initiator, with the user's header behind a struct am_wire.
+ * Its dispatch function says where the data goes (broadcast, scatter) or what is contributed
+ * (gather, reduce), which travels back in one answer. Messages for a geometry or an id that is not
+ * known yet are kept, in order; a rendezvous does not begin before.
+ *
+ * One struct am per context, which owns everything here.
+ */
+#ifndef LIBPAMI_COLL_AM_H
+#define LIBPAMI_COLL_AM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <pami/pami.h>
+
+#include "context/context.h"
+#include "geometry/geometry.h"
+#include "p2p/message.h"
+#include "util/list.h"
+
+enum am_kind {
+    AM_BROADCAST,
+    AM_SCATTER,
+    AM_GATHER,
+    AM_REDUCE,
+    AM_ANSWER, /* a contribution, to the initiator */
+    AM_KINDS
+};
+
+/* In front of the user's header. */
+struct am_wire {
+    uint64_t identity; /* of the geometry */
+    uint64_t id;       /* of the user's dispatch function */
+    uint64_t bytes;    /* of this member's block */
+    uint32_t kind;     /* enum am_kind */
+    uint32_t number;   /* of the initiator's operation, for the answer */
+};
+
+/* A dispatch function of the user, for one id of one geometry on this context. */
+struct am_row {
+    struct list link;
+    uint64_t identity, id;
+    pami_dispatch_callback_function function;
+    void *cookie;
+};
+
+/* A member's part: waits for its id, then for its data to arrive or to leave. */
+struct am_part {
+    struct list link; /* in am.held until the dispatch function has been called, then in am.parts */
+    struct am *am;
+    struct am_wire wire;
+    uint32_t origin;
+    char *header; /* the user's, owned, aligned; not NULL */
+    size_t header_bytes;
+    char *data;               /* owned: what came with the message, or what data_fn needs */
+    struct receive *deferred; /* the message whose data is to come */
+    pami_recv_t recv;         /* what the dispatch function has said */
+    pami_data_function op;    /* reduce: what it said */
+};
+
+struct am_operation;
+
+struct am {
+    struct context *context;
+    struct list rows;
+    struct list held;  /* parts that wait for their geometry or id, oldest first */
+    struct list parts; /* those whose dispatch function has been called */
+    struct list operations;
+    uint32_t numbers; /* operations begun */
+    struct message_watch watch;
+};
+
+/* Per context. 0 or -ENOMEM. */
+int am_attach(struct context *context);
+void am_detach(struct context *context);
+
+/* Messages that came before the group may be looked at now. */
+void am_group_opened(struct group *group);
+/* Forget the ids of the group, and what is held for it. */
+void am_group_closed(struct group *group);
+
+/* PAMI_Collective for the types PAMI_XFER_AM*; texts name PAMI_Collective. */
+pami_result_t am_collective(struct group *group, pami_xfer_type_t type, const pami_xfer_t *xfer);
+
+/* Set, or replace, a function; 0 or -ENOMEM. */
+int am_set(struct group *group, uint64_t id, pami_dispatch_callback_function fn, void *cookie);
+
+/* am.c, for am_start.c */
+const struct am_row *am_row_find(const struct am *am, uint64_t identity, uint64_t id);
+void am_part_dispatch(struct am_part *part, struct group *group, const struct am_row *row);
+struct am_part *am_part_new(struct am *am, const struct am_wire *wire, uint32_t origin,
+                            const void *header, size_t header_bytes);
+void am_part_free(struct am_part *part);
+/* Write `part->data` where the dispatch function wanted the data. 0 or negative errno. */
+int am_part_unpack(struct am_part *part);
+
+/* am_start.c */
+void am_start_init(struct am *am);
+void am_start_finish(struct am *am);
+/* A contribution has come. */
+void am_answer(struct am *am, const struct am_wire *wire, uint32_t origin, const void *data,
+               pami_recv_t *recv);
+
+#endif
