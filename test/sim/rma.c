@@ -11,6 +11,7 @@
 #define GUARD 32u
 #define GUARD_BYTE 0x6b
 #define TYPES 5
+#define MESSAGE_ID 3
 
 struct program {
     struct sim_job job;
@@ -20,6 +21,7 @@ struct program {
     pami_type_t type[TYPES];
     struct transfer *transfers;
     struct fence *fences;
+    struct message *messages;
     struct starter *starters;
     uint64_t *counter; /* [from * contexts + to]: a word of `to` that `from` counts up in */
     uint64_t *counted; /* the last value put there */
@@ -47,6 +49,15 @@ struct fence {
     size_t from, number; /* covers transfers with smaller numbers */
     size_t to;           /* all contexts when it is program->contexts */
     unsigned done;
+};
+
+/* A send without remote_fn: only a fence tells its origin that it has arrived. */
+struct message {
+    struct message *next;
+    struct program *program;
+    size_t from, to, number, bytes;
+    char *data, *buffer;
+    bool arrived;
 };
 
 struct starter {
@@ -187,6 +198,66 @@ static void on_fence(pami_context_t context, void *cookie, pami_result_t result)
         if (transfer->from == fence->from && transfer->number < fence->number &&
             (fence->to == program->contexts || fence->to == transfer->to))
             CHECK(transfer->done == 1 && (!transfer->put || transfer->rdone == 1));
+    for (struct message *message = program->messages; message; message = message->next)
+        if (message->from == fence->from && message->number < fence->number &&
+            !is_mortal(program, message->to) &&
+            (fence->to == program->contexts || fence->to == message->to))
+            CHECK(message->arrived);
+}
+
+static void on_received(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct message *message = cookie;
+
+    (void)context;
+    if (result == PAMI_SUCCESS) {
+        CHECK(pattern_is(message->buffer, message->bytes, message->number));
+        message->arrived = true;
+    }
+}
+
+static void on_message(pami_context_t context, void *cookie, const void *header,
+                       size_t header_bytes, const void *data, size_t bytes, pami_endpoint_t origin,
+                       pami_recv_t *recv)
+{
+    struct message *message;
+
+    (void)context;
+    (void)cookie;
+    (void)origin;
+    CHECK(header_bytes == sizeof(message));
+    memcpy(&message, header, sizeof(message));
+    CHECK(bytes == message->bytes);
+    if (recv == NULL) {
+        CHECK(pattern_is(data, bytes, message->number));
+        message->arrived = true;
+        return;
+    }
+    recv->addr = message->buffer;
+    recv->local_fn = on_received;
+    recv->cookie = message;
+}
+
+static void start_message(struct program *program, size_t from, size_t to)
+{
+    struct message *message = calloc(1, sizeof(*message));
+    pami_send_t send = {.send = {.header = {&message, sizeof(message)}, .dispatch = MESSAGE_ID}};
+
+    CHECK(message != NULL);
+    message->next = program->messages;
+    program->messages = message;
+    message->program = program;
+    message->from = from;
+    message->to = to;
+    message->number = program->begun++;
+    message->bytes = dice_size(&program->dice, 200000);
+    message->data = malloc(message->bytes + 1);
+    message->buffer = malloc(message->bytes + 1);
+    CHECK(message->data != NULL && message->buffer != NULL);
+    pattern_fill(message->data, message->bytes, message->number);
+    send.send.data = (struct iovec){message->data, message->bytes};
+    send.send.dest = endpoint_of(program, to);
+    CALL(PAMI_Send(program->job.context[from], &send));
 }
 
 static void start_fence(struct program *program, size_t from)
@@ -334,6 +405,8 @@ static pami_result_t on_burst(pami_context_t context, void *cookie)
         program->left--;
         if (dice_one_in(&program->dice, 8))
             start_fence(program, starter->self);
+        else if (dice_one_in(&program->dice, 6))
+            start_message(program, starter->self, to);
         else if (dice_one_in(&program->dice, 4))
             start_count(program, starter->self, to);
         else
@@ -364,6 +437,7 @@ static void finish(struct program *program)
 {
     struct transfer *transfer;
     struct fence *fence;
+    struct message *message;
     struct count *count;
 
     for (size_t i = 0; i < program->contexts * program->contexts; i++)
@@ -371,6 +445,14 @@ static void finish(struct program *program)
             !is_mortal(program, i % program->contexts))
             CHECK(program->counter[i] == program->counted[i]);
     job_destroy(&program->job);
+    while ((message = program->messages) != NULL) {
+        program->messages = message->next;
+        CHECK(message->arrived || is_mortal(program, message->from) ||
+              is_mortal(program, message->to));
+        free(message->data);
+        free(message->buffer);
+        free(message);
+    }
     while ((count = program->counts) != NULL) {
         program->counts = count->next;
         free(count);
@@ -424,6 +506,7 @@ static void run_seed(uint64_t seed, size_t tasks)
     program.counted = calloc(program.contexts * program.contexts, sizeof(uint64_t));
     program.starters = calloc(program.contexts, sizeof(*program.starters));
     make_types(program.type);
+    job_dispatch(&program.job, MESSAGE_ID, on_message, NULL, (pami_dispatch_hint_t){0});
     for (size_t i = 0; i < program.contexts; i++) {
         struct starter *starter = &program.starters[i];
 
