@@ -47,7 +47,7 @@ extern const size_t algorithm_count;
 /* alg_*.c */
 extern const struct schedule_ops barrier_dissemination, barrier_tree;
 extern const struct schedule_ops broadcast_flat, broadcast_knomial, broadcast_chain,
-    broadcast_scatter_ring, broadcast_scatter_doubling, broadcast_pipelined_knomial;
+    broadcast_scatter_ring, broadcast_scatter_doubling;
 extern const struct schedule_ops reduce_flat, reduce_knomial, reduce_chain, reduce_rabenseifner;
 extern const struct schedule_ops allreduce_doubling, allreduce_king, allreduce_rabenseifner,
     allreduce_ring, allreduce_reduce_broadcast;

@@ -1,0 +1,138 @@
+/*
+ * Trees, segments, pieces (tree.h).
+ *
+ * A node of a k-nomial tree is a number of base k. Its parent has the lowest digit that is not zero
+ * cleared, so its children have one digit set below that one, and the subtree of a child whose set
+ * digit is number p holds the k^p nodes from the child on (as far as there are so many).
+ */
+#include "coll/tree.h"
+
+#include "coll/algorithm.h"
+#include "coll/build.h"
+
+struct tree tree_of(enum tree_kind kind, const struct shape *shape)
+{
+    return (struct tree){kind, shape->radix < 2 ? 2 : shape->radix, shape->size};
+}
+
+/* radix^p for the lowest digit p of the node that is not zero; for node 0 the first one >= size. */
+static uint64_t lowest_place(const struct tree *tree, uint32_t node)
+{
+    uint64_t place = 1;
+
+    if (node == 0) {
+        while (place < tree->size)
+            place *= tree->radix;
+        return place;
+    }
+    while (node / place % tree->radix == 0)
+        place *= tree->radix;
+    return place;
+}
+
+uint32_t tree_parent(const struct tree *tree, uint32_t node)
+{
+    uint64_t place;
+
+    if (node == 0)
+        return NOBODY;
+    switch (tree->kind) {
+    case TREE_FLAT:
+        return 0;
+    case TREE_CHAIN:
+        return node - 1;
+    case TREE_KARY:
+        return (node - 1) / tree->radix;
+    default:
+        place = lowest_place(tree, node);
+        return (uint32_t)(node - node / place % tree->radix * place);
+    }
+}
+
+uint32_t tree_children(const struct tree *tree, uint32_t node)
+{
+    uint64_t place, end, first;
+    uint32_t count = 0;
+
+    switch (tree->kind) {
+    case TREE_FLAT:
+        return node == 0 ? tree->size - 1 : 0;
+    case TREE_CHAIN:
+        return node + 1 < tree->size;
+    case TREE_KARY:
+        first = (uint64_t)node * tree->radix + 1;
+        return first >= tree->size ? 0 : (uint32_t)smaller(tree->radix, tree->size - first);
+    default:
+        end = lowest_place(tree, node);
+        for (place = 1; place < end && node + place < tree->size; place *= tree->radix)
+            count += (uint32_t)smaller(tree->radix - 1, (tree->size - 1 - node) / place);
+        return count;
+    }
+}
+
+uint32_t tree_child(const struct tree *tree, uint32_t node, uint32_t index)
+{
+    uint64_t place = 1;
+
+    switch (tree->kind) {
+    case TREE_FLAT:
+    case TREE_CHAIN:
+        return node + 1 + index;
+    case TREE_KARY:
+        return node * tree->radix + 1 + index;
+    default:
+        for (; index >= tree->radix - 1; index -= tree->radix - 1)
+            place *= tree->radix;
+        return (uint32_t)(node + (index + 1) * place);
+    }
+}
+
+uint32_t tree_span(const struct tree *tree, uint32_t node)
+{
+    switch (tree->kind) {
+    case TREE_FLAT:
+        return node == 0 ? tree->size : 1;
+    case TREE_KNOMIAL:
+        return (uint32_t)smaller(lowest_place(tree, node), tree->size - node);
+    default:
+        return tree->size - node;
+    }
+}
+
+struct segments segments_of(const struct shape *shape, uint64_t total)
+{
+    uint64_t element = larger(shape->element, 1), bytes = shape->segment;
+
+    if (bytes == SEGMENT_DYNAMIC)
+        bytes = total > 8192 ? total - total / 2 : 0;
+    if (bytes == 0 || bytes >= total)
+        return (struct segments){total, total, 1};
+    bytes = larger(bytes, total / SEGMENTS_MAX + 1);
+    if (bytes % element)
+        bytes += element - bytes % element;
+    return (struct segments){total, bytes, (uint32_t)((total - 1) / bytes + 1)};
+}
+
+uint64_t segment_bytes(const struct segments *segments, uint32_t index)
+{
+    return smaller(segments->bytes, segments->total - segment_start(segments, index));
+}
+
+uint64_t piece_start(uint64_t total, uint32_t element, uint32_t count, uint32_t index)
+{
+    uint64_t unit = larger(element, 1), units = total / unit;
+
+    if (index == count)
+        return total;
+    return (units / count * index + smaller(index, units % count)) * unit;
+}
+
+uint32_t power_of_two(uint32_t value)
+{
+    return UINT32_C(1) << (31 - __builtin_clz(value));
+}
+
+uint32_t exponent_of(uint32_t power)
+{
+    return (uint32_t)__builtin_ctz(power);
+}
