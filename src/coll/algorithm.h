@@ -55,8 +55,8 @@ extern const struct schedule_ops scan_doubling, scan_linear;
 extern const struct schedule_ops reduce_scatter_halving, reduce_scatter_pairwise,
     reduce_scatter_ring;
 extern const struct schedule_ops allgather_bruck, allgather_doubling, allgather_ring,
-    allgather_neighbor;
-extern const struct schedule_ops gather_flat, gather_binomial, scatter_flat, scatter_binomial;
+    allgather_linear, allgather_neighbor;
+extern const struct schedule_ops gather_flat, gather_knomial, scatter_flat, scatter_knomial;
 extern const struct schedule_ops alltoall_bruck, alltoall_pairwise, alltoall_spread;
 
 #endif
