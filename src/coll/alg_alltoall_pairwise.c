@@ -5,8 +5,8 @@
  * else the one for which the ranks' sum is k modulo n. Spread: everybody sends to the k-th after it
  * and receives from the k-th before it, as many at once as the window allows.
  *
- * In place, pairwise exchanges equal blocks through SLOTS temporary ones. Otherwise what arrives may
- * lie where something else has not been sent yet, so the source is copied as a whole before.
+ * In place, pairwise exchanges equal blocks through SLOTS temporary ones. Otherwise what arrives
+ * may lie where something has not been sent yet, so the source is copied as a whole before.
  * Temporary memory: none; in place SLOTS blocks, or the whole source.
  */
 #include "coll/algorithm.h"
