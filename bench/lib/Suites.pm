@@ -181,7 +181,7 @@ my @rmw = ({
         { id => 'one at a time', of => ['rmw_single_hot,8'], unit => 'ns', better => 'less',
             limit => ['atomic_hot,8'], target => [], says => '' },
         { id => 'not shared', of => ['rmw_packets,8'], unit => 'ns', better => 'less',
-            by_probe => 1, limit => 'probe', target => [], says => '' },
+            target => [], says => '' },
     ],
 });
 
