@@ -99,6 +99,27 @@ static const char *single_copy_fault(void)
     return fault;
 }
 
+/* What PAMIX_Mem_alloc would give, and who could cast to it. */
+static void print_heap(const struct device_ops *ops, struct device *device,
+                       const struct bootstrap *bootstrap)
+{
+    struct heap_view view;
+    uint32_t castable = 0;
+
+    if (ops->heap_view == NULL) {
+        printf("    shared heap: none\n");
+        return;
+    }
+    if (ops->heap_view(device, bootstrap->task, &view) != 0) {
+        printf("    shared heap: none (no address space left?)\n");
+        return;
+    }
+    for (uint32_t i = 0; i < bootstrap->local_count; i++)
+        castable += ops->heap_view(device, bootstrap->local_tasks[i], &view) == 0;
+    printf("    shared heap: %zu MiB per task at most, castable from here: %u of %u local\n",
+           view.bytes >> 20, castable, bootstrap->local_count);
+}
+
 static void print_device(struct bootstrap *bootstrap, const struct device_ops *ops)
 {
     const struct device_params params = {
@@ -117,6 +138,7 @@ static void print_device(struct bootstrap *bootstrap, const struct device_ops *o
     }
     for (uint32_t task = 0; task < bootstrap->tasks; task++)
         reached += ops->reach(device, task) != 0;
+    print_heap(ops, device, bootstrap);
     printf("    usable: reaches %u of %u task%s\n", reached, bootstrap->tasks,
            bootstrap->tasks == 1 ? "" : "s");
     ops->close(device);

@@ -313,6 +313,43 @@ static void contend(void)
     }
 }
 
+/* A fence ends when the operations before it have been executed, those without done_fn too. */
+static void fence(void)
+{
+    enum {
+        ADDS = 100
+    };
+    struct call fenced = {0}, read[TASKS_MAX];
+    uint64_t one = 1, before[TASKS_MAX];
+
+    for (size_t task = 0; task < job.tasks; task++) {
+        rmw(job.context[0], job_endpoint(&job, task, 0), told[task].fixed + 8 * job.task,
+            PAMI_ATOMIC_FETCH, PAMI_TYPE_UNSIGNED_LONG, 0, 0, &read[task]);
+        WAIT(&job, read[task].done == 1);
+        before[task] = read[task].got;
+    }
+    for (size_t i = 0; i < ADDS * job.tasks; i++) {
+        pami_rmw_t add = {.dest = job_endpoint(&job, i % job.tasks, i % CONTEXTS),
+                          .remote = (uint64_t *)(uintptr_t)told[i % job.tasks].fixed + job.task,
+                          .value = &one,
+                          .operation = PAMI_ATOMIC_ADD,
+                          .type = PAMI_TYPE_UNSIGNED_LONG};
+
+        CHECK_OK(PAMI_Rmw(job.context[0], &add));
+    }
+    CHECK_OK(PAMI_Fence_all(job.context[0], on_done, &fenced));
+    WAIT(&job, fenced.done == 1);
+    for (size_t task = 0; task < job.tasks; task++) {
+        /* Through another context: nothing is in order with what came before but by the fence. */
+        rmw(job.context[CONTEXTS - 1], job_endpoint(&job, task, CONTEXTS - 1),
+            told[task].fixed + 8 * job.task, PAMI_ATOMIC_FETCH, PAMI_TYPE_UNSIGNED_LONG, 0, 0,
+            &read[task]);
+        WAIT(&job, read[task].done == 1);
+        CHECK_SIZE(read[task].got, before[task] + ADDS);
+    }
+    job_barrier(&job);
+}
+
 /* ---- what is refused ---- */
 
 static pami_rmw_t good(uint64_t *words)
@@ -484,6 +521,7 @@ int main(void)
     }
     job_barrier(&job);
     contend();
+    fence();
     addresses();
     job_finish(&job);
     return 0;
