@@ -53,6 +53,11 @@ HWLOC_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags hwloc 2>/dev/null)
 HWLOC_LIBS   ?= $(shell $(PKG_CONFIG) --libs hwloc 2>/dev/null)
 HWLOC_CFLAGS := $(HWLOC_CFLAGS)
 HWLOC_LIBS   := $(HWLOC_LIBS)
+# Without libfabric there is no network module; everything else is built.
+FABRIC_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags libfabric 2>/dev/null)
+FABRIC_LIBS   ?= $(shell $(PKG_CONFIG) --libs libfabric 2>/dev/null)
+FABRIC_CFLAGS := $(FABRIC_CFLAGS)
+FABRIC_LIBS   := $(FABRIC_LIBS)
 need_hwloc    = $(if $(HWLOC_LIBS),,$(error hwloc is missing (asked $(PKG_CONFIG)); try `make deps`))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
@@ -85,7 +90,14 @@ programs   = $(sort $(basename $(wildcard $(1)/*.c)) $(patsubst %/,%,$(dir $(wil
 sources_of = $(wildcard $(1).c $(1)/*.c)
 objects_of = $(patsubst %.c,$(BUILD)/obj/%.o,$(call sources_of,$(1)))
 
-lib_sources := $(sort $(wildcard src/*/*.c src/*/*/*.c))
+# Devices with a library behind them that programs shall not pay for: pami-NAME.so, opened at need.
+module_names   := ofi
+# What a module has of the library in itself; the rest it gets through src/device/module.h.
+module_shares  := src/util/hash.c src/util/clock.c src/device/network.c
+module_sources  = $(wildcard src/device/$(1)/*.c) $(module_shares)
+
+lib_sources := $(sort $(filter-out $(foreach n,$(module_names),$(wildcard src/device/$(n)/*.c)),\
+                   $(wildcard src/*/*.c src/*/*/*.c)))
 lib_objects := $(lib_sources:%.c=$(BUILD)/obj/%.o)
 
 tool_names     := $(notdir $(call programs,tools))
@@ -111,6 +123,7 @@ links   := $(BUILD)/lib/$(soname) $(BUILD)/lib/libpami.so
 static  := $(BUILD)/lib/libpami.a
 private := $(BUILD)/lib/libpami-private.a
 pc      := $(BUILD)/lib/pkgconfig/pami.pc
+modules := $(if $(FABRIC_LIBS),$(module_names:%=$(BUILD)/lib/pami-%.so))
 
 headers     := $(wildcard include/*.h)
 sub_headers := $(wildcard include/pami/*.h)
@@ -124,14 +137,15 @@ all_c       := $(sort $(wildcard $(foreach d,src/*/ src/*/*/ include/ include/pa
 
 .PHONY: all lib tools examples tests benches peers
 all: lib tools examples tests benches ## build everything (the default)
-lib: $(shared) $(links) $(static) $(pc) ## build the libraries only
+lib: $(shared) $(links) $(static) $(modules) $(pc) ## build the libraries only
+	$(if $(FABRIC_LIBS),,$(call say,SKIP,pami-ofi.so: libfabric is missing; try `make deps`))
 tools: $(tools)
 examples: $(examples)
 tests: $(tests)
 benches: $(benches)
 
 # Objects depend on the commands that make them: other flags, or another compiler, rebuild.
-commands := $(strip $(compile) | $(link) | $(LIBS))
+commands := $(strip $(compile) | $(link) | $(LIBS) | $(FABRIC_CFLAGS) $(FABRIC_LIBS))
 $(BUILD)/commands: always
 	$(need_hwloc)
 	mkdir -p $(@D)
@@ -148,6 +162,11 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/commands
 $(shared): $(lib_objects) libpami.map
 	$(call say,LD,$@) mkdir -p $(@D) && $(link) -shared -Wl,-soname,$(soname) \
 	    -Wl,--version-script=libpami.map -Wl,-z,defs -o $@ $(lib_objects) $(LIBS)
+
+# The entry is all that a module shows.
+$(BUILD)/obj/src/device/ofi/%.o: extra += $(FABRIC_CFLAGS)
+$(BUILD)/lib/pami-ofi.so: $(patsubst %.c,$(BUILD)/obj/%.o,$(call module_sources,ofi))
+	$(call say,LD,$@) mkdir -p $(@D) && $(link) -shared -Wl,-z,defs -o $@ $^ $(FABRIC_LIBS) $(LIBS)
 
 $(links): $(shared)
 	ln -sf libpami.so.$(VERSION) $@
@@ -274,6 +293,7 @@ install-files:
 	ln -sf libpami.so.$(VERSION) "$(DESTDIR)$(libdir)/$(soname)"
 	ln -sf $(soname) "$(DESTDIR)$(libdir)/libpami.so"
 	$(INSTALL) -m 644 $(static) "$(DESTDIR)$(libdir)"
+	$(if $(modules),$(INSTALL) -m 755 $(modules) "$(DESTDIR)$(libdir)")
 	$(call fill_pc,$(prefix),$(libdir:$(prefix)/%=$${prefix}/%),\
 	    $(includedir:$(prefix)/%=$${prefix}/%),$(DESTDIR)$(pkgconfigdir)/pami.pc)
 	$(if $(tools),$(INSTALL) -m 755 $(tools) "$(DESTDIR)$(bindir)")
@@ -283,7 +303,8 @@ install-files:
 
 uninstall: ## remove what install has put there
 	rm -f $(foreach f,$(headers:include/%=$(includedir)/%) $(sub_headers:include/%=$(includedir)/%) \
-	    $(addprefix $(libdir)/,libpami.so.$(VERSION) $(soname) libpami.so libpami.a) \
+	    $(addprefix $(libdir)/,libpami.so.$(VERSION) $(soname) libpami.so libpami.a \
+        $(module_names:%=pami-%.so)) \
 	    $(pkgconfigdir)/pami.pc $(tool_names:%=$(bindir)/%) \
 	    $(foreach p,$(man_pages),$(mandir)/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
 	    $(addprefix $(docdir)/,$(notdir $(doc_files))),"$(DESTDIR)$(f)")

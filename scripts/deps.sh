@@ -6,8 +6,8 @@
 # succeeds: what is missing may have been installed by other means.
 set -eu
 
-# A C and C++ compiler, hwloc, and what the tests need.
-build='gcc g++ make pkg-config libc6-dev binutils libhwloc-dev libcmocka-dev perl util-linux'
+# A C and C++ compiler, hwloc, libfabric (for the network module only), and what the tests need.
+build='gcc g++ make pkg-config libc6-dev binutils libhwloc-dev libfabric-dev libcmocka-dev perl util-linux'
 lint='clang-format cppcheck'
 bench='openmpi-bin libopenmpi-dev mpich libmpich-dev libucx-dev ucx-utils'
 

@@ -121,7 +121,8 @@ static void plan(struct async_slot *slot, enum share_turn turn)
     switch (turn) {
     case SHARE_ASLEEP:
         slot->nap_us = 0;
-        slot->wake_at = clock_now_ns() + UINT64_C(1000) * SLEEP_LONGEST_US;
+        slot->wake_at =
+            clock_now_ns() + 1000 * context_sleep_limit(slot->context, SLEEP_LONGEST_US);
         return;
     case SHARE_ENDED:
         slot->nap_us = 0;

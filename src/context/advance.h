@@ -18,6 +18,9 @@ bool context_has_retries(const struct context *context);
 void context_arm(struct context *context);
 void context_disarm(struct context *context);
 
+/* How long a sleep may be: not all ports that are armed can end it. */
+uint64_t context_sleep_limit(const struct context *context, uint64_t microseconds);
+
 /* The word that the port's ringing changes (device_ops.doorbell). */
 static inline atomic_uint *context_doorbell(struct context *context)
 {

@@ -31,6 +31,13 @@ static void refuse(struct context *context, const struct packet_header *head, vo
     context->counters[COUNTER_FOREIGN]++;
 }
 
+static void wake(void *arg)
+{
+    struct context *context = arg;
+
+    context->ports[0]->ops->wake(context->ports[0]);
+}
+
 static void close_ports(struct context *context)
 {
     for (size_t i = 0; i < context->port_count; i++)
@@ -47,6 +54,7 @@ static int open_ports(struct context *context)
         .offset = context->offset,
         .context = context,
         .deliver = deliver,
+        .wake = wake,
         .counters = context->counters,
     };
 

@@ -40,18 +40,32 @@ bool context_has_retries(const struct context *context)
 
 void context_arm(struct context *context)
 {
-    context->ports[0]->ops->arm(context->ports[0]);
+    for (size_t i = 0; i < context->port_count; i++)
+        context->ports[i]->ops->arm(context->ports[i]);
 }
 
 /* A helper may rely on being rung: it has to look for itself. */
 void context_disarm(struct context *context)
 {
-    struct port *port = context->ports[0];
+    struct port *first = context->ports[0];
 
+    for (size_t i = 1; i < context->port_count; i++)
+        context->ports[i]->ops->disarm(context->ports[i]);
     if (unlikely(context_shared(context)))
-        port->ops->wake(port);
+        first->ops->wake(first);
     else
-        port->ops->disarm(port);
+        first->ops->disarm(first);
+}
+
+uint64_t context_sleep_limit(const struct context *context, uint64_t microseconds)
+{
+    for (size_t i = 0; i < context->port_count; i++) {
+        uint32_t limit = context->ports[i]->sleep_us;
+
+        if (limit != 0 && limit < microseconds)
+            microseconds = limit;
+    }
+    return microseconds;
 }
 
 /* True when there is something after all. */
@@ -64,7 +78,7 @@ static bool sleep_once(struct context *context, uint64_t microseconds)
     ready = context_has_events(context);
     if (!ready) {
         context->counters[COUNTER_SLEEPS]++;
-        port->ops->sleep(port, microseconds);
+        port->ops->sleep(port, context_sleep_limit(context, microseconds));
         ready = context_has_events(context);
     }
     context_disarm(context);

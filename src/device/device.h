@@ -48,11 +48,16 @@ struct device_params {
  */
 typedef void device_deliver_function(void *context, const struct packet_header *head, void *body);
 
+/* Given lines of text that explain something to a person. */
+typedef void device_explain_function(void *cookie, const char *line);
+
 struct port_params {
     uint32_t endpoint; /* of the context that opens the port */
     uint32_t offset;   /* of that context within its client */
     void *context;     /* first argument of deliver */
     device_deliver_function *deliver;
+    /* For ports that cannot be slept on by themselves: ends the context's sleep. Any thread. */
+    void (*wake)(void *context);
     uint64_t *counters; /* indexed by enum device_counter */
 };
 
@@ -75,6 +80,7 @@ struct port {
     const struct device_ops *ops;
     struct device *device;
     struct port_params params;
+    uint32_t sleep_us; /* longest sleep while armed that loses nothing, us; 0: any */
 };
 
 /*
@@ -207,7 +213,9 @@ struct device_ops {
     /*
      * Sleeping, in this order: arm (from now on a sender wakes the port), a last look by the
      * caller at everything it waits for, then sleep or disarm. wake may be called by any thread of
-     * this process. NULL: the device cannot sleep, its contexts poll.
+     * this process. A context sleeps on its first port; the others are armed, and call params.wake
+     * when something has come or say by sleep_us how long a sleep may be. NULL: the device cannot
+     * sleep, its contexts poll.
      */
     void (*arm)(struct port *port);
     void (*disarm)(struct port *port);
@@ -230,6 +238,13 @@ struct device_ops {
     /* Slow house-keeping, called now and then: report each path whose destination has gone, once,
      * after everything that it sent has been delivered. */
     void (*tend)(struct port *port, void (*gone)(void *context, uint32_t endpoint));
+
+    /* False while packets that were accepted would be lost if the process ended now; asks for what
+     * it takes to become true, which needs advances. NULL: always true. */
+    bool (*settled)(struct port *port);
+
+    /* What the device finds here, for a person. Opens nothing for good. NULL: nothing to say. */
+    void (*explain)(struct bootstrap *bootstrap, device_explain_function *say, void *cookie);
 };
 
 /* The devices that this library was built with, cheapest first, NULL at the end. */

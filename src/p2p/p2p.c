@@ -345,6 +345,20 @@ bool p2p_outstanding(const struct p2p *p2p)
     return false;
 }
 
+/* What the devices have taken is safe. */
+static bool ports_settled(const struct context *context)
+{
+    bool settled = true;
+
+    for (size_t i = 0; i < context->port_count; i++) {
+        struct port *port = context->ports[i];
+
+        if (port->ops->settled != NULL && !port->ops->settled(port))
+            settled = false;
+    }
+    return settled;
+}
+
 static int drain_step(struct context *context)
 {
     struct p2p *p2p = context->p2p;
@@ -373,7 +387,8 @@ void p2p_drain(struct context **contexts, size_t count, double seconds)
 
         for (size_t i = 0; i < count; i++) {
             events += drain_step(contexts[i]);
-            outstanding = outstanding || p2p_outstanding(contexts[i]->p2p);
+            outstanding =
+                outstanding || p2p_outstanding(contexts[i]->p2p) || !ports_settled(contexts[i]);
         }
         if (!outstanding)
             return;

@@ -16,15 +16,13 @@
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
+#include "device/network.h"
 #include "util/log.h"
 #include "util/option.h"
 
 /* Relative costs for reach. */
 #define COST_LOCAL 1
 #define COST_PRETENDED 100
-
-/* Put by pamirun when it was asked for several nodes. */
-#define PRETENDED_KEY "pamirun-pretended-nodes"
 
 int64_t shm_member_of(const struct shm_device *device, uint32_t task)
 {
@@ -48,19 +46,11 @@ int64_t shm_member_of(const struct shm_device *device, uint32_t task)
     return -1;
 }
 
-static bool is_pretended(struct bootstrap *bootstrap)
-{
-    char value[16];
-
-    return bootstrap->nodes > 1 &&
-           bootstrap_get(bootstrap, PRETENDED_KEY, value, sizeof(value)) == 0;
-}
-
 static int find_members(struct shm_device *device, struct bootstrap *bootstrap)
 {
     uint32_t count;
 
-    device->pretended = is_pretended(bootstrap);
+    device->pretended = network_by_segment(bootstrap);
     count = device->pretended ? bootstrap->tasks : bootstrap->local_count;
     device->members = calloc(count, sizeof(*device->members));
     if (device->members == NULL)

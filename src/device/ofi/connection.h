@@ -1,0 +1,90 @@
+/*
+ * Connections between receptions: proving that one belongs to the job, then messages.
+ *
+ *   client                       server
+ *   hello (who, to whom, nonce)  ->
+ *                                <-  challenge (nonce, server's proof over all so far)
+ *   client's proof over the same ->
+ *   from here on messages, both ways
+ *
+ * Everything has a fixed size, so there is nothing to parse before the proofs are checked. A
+ * connection that is not through within the peer timeout is closed.
+ */
+#ifndef LIBPAMI_DEVICE_OFI_CONNECTION_H
+#define LIBPAMI_DEVICE_OFI_CONNECTION_H
+
+#include "device/ofi/ofi.h"
+
+enum message_kind {
+    MESSAGE_ASK = 1, /* what is the name of `to`? Here is that of `from`. */
+    MESSAGE_NAME,    /* the answer: the name of `from` */
+    MESSAGE_CLOSED,  /* the other answer: `from` has closed */
+    MESSAGE_LEAVE,   /* `from` closes, after `count` packets to `to` */
+};
+
+struct message {
+    uint32_t kind;
+    uint32_t from, to; /* endpoints */
+    uint32_t count;
+    struct ofi_name name;
+};
+
+enum connection_state {
+    CONNECTION_CONNECTING,
+    CONNECTION_CHALLENGED, /* client: hello sent, waits for the challenge */
+    CONNECTION_GREETED,    /* server: waits for a hello */
+    CONNECTION_CHECKING,   /* server: waits for the client's proof */
+    CONNECTION_OPEN,
+    CONNECTION_FAILED,
+};
+
+struct hello {
+    uint64_t magic;
+    uint32_t from, to; /* tasks */
+    uint8_t nonce[16];
+};
+
+struct challenge {
+    uint8_t nonce[16];
+    struct proof proof;
+};
+
+struct connection {
+    struct list link;
+    int fd;
+    enum connection_state state;
+    uint32_t task;     /* the other; known once the state is CHECKING or for clients */
+    uint64_t deadline; /* ns; 0: none */
+    struct hello hello;
+    struct challenge challenge;
+    size_t in_bytes, out_bytes, out_room;
+    char *out; /* still to be written */
+    union {
+        struct message message;
+        struct hello hello;
+        struct challenge challenge;
+        struct proof proof;
+        char bytes[sizeof(struct message)];
+    } in;
+};
+
+/* Connects to a task's reception (does not wait), or takes over what was accepted. NULL: cannot. */
+struct connection *connection_to(const struct ofi_device *device, uint32_t task,
+                                 const struct sockaddr_storage *address);
+struct connection *connection_from(const struct ofi_device *device, int fd);
+void connection_free(struct connection *connection);
+
+/* The socket is readable or writable: call what is given for each message. Look at the state
+ * afterwards. */
+typedef void connection_message_function(void *cookie, struct connection *connection,
+                                         const struct message *message);
+void connection_progress(const struct ofi_device *device, struct connection *connection,
+                         connection_message_function *take, void *cookie);
+
+/* Queue a message, in any state; -ENOMEM. */
+int connection_send(struct connection *connection, const struct message *message);
+
+/* Something waits to be written, and may be. */
+bool connection_has_output(const struct connection *connection);
+
+#endif

@@ -1,0 +1,248 @@
+/*
+ * The reception's door: what contexts ask of it, and its start and end.
+ *
+ * Requests go over a list under device->lock and a bell (an eventfd), so that nobody waits for the
+ * thread, whatever it does.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "bootstrap/bootstrap.h"
+#include "device/ofi/reception.h"
+#include "util/log.h"
+
+#define STACK_BYTES ((size_t)256 << 10)
+
+/* ---- cards ---- */
+
+/* 1/provider/address/port, the provider with + for ; which some launchers take for an end. */
+void reception_card_write(const struct ofi_device *device, uint16_t port, char *card, size_t size)
+{
+    char address[INET6_ADDRSTRLEN];
+    char provider[64];
+
+    ofi_address_format(&device->interface, address, sizeof(address));
+    snprintf(provider, sizeof(provider), "%s", device->provider.info->fabric_attr->prov_name);
+    for (char *c = provider; *c != '\0'; c++)
+        if (*c == ';')
+            *c = '+';
+    snprintf(card, size, "1/%s/%s/%u", provider, address, port);
+}
+
+bool reception_card_read(const struct ofi_device *device, const char *card,
+                         struct sockaddr_storage *to)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)to;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)to;
+    char mine[OFI_CARD_MAX];
+    char provider[64], address[64], ours[64];
+    unsigned port;
+
+    memset(to, 0, sizeof(*to));
+    reception_card_write(device, 0, mine, sizeof(mine));
+    if (sscanf(card, "1/%63[^/]/%63[^/]/%u", provider, address, &port) != 3 || port > 65535 ||
+        sscanf(mine, "1/%63[^/]", ours) != 1 || strcmp(provider, ours) != 0)
+        return false;
+    if (inet_pton(AF_INET, address, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons((uint16_t)port);
+        return true;
+    }
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons((uint16_t)port);
+    return inet_pton(AF_INET6, address, &v6->sin6_addr) == 1;
+}
+
+/* ---- what contexts call ---- */
+
+static void ring(struct reception *reception)
+{
+    const uint64_t once = 1;
+
+    if (write(reception->bell, &once, sizeof(once)) < 0)
+        log_debug("ofi: the bell is ringing already");
+}
+
+static int request(struct reception *reception, const struct message *message)
+{
+    struct request *request = malloc(sizeof(*request));
+
+    if (request == NULL)
+        return -ENOMEM;
+    request->message = *message;
+    pthread_mutex_lock(&reception->device->lock);
+    list_push_back(&reception->requests, &request->link);
+    pthread_mutex_unlock(&reception->device->lock);
+    ring(reception);
+    return 0;
+}
+
+int reception_ask(struct reception *reception, uint32_t from, uint32_t to)
+{
+    const struct message message = {
+        .kind = MESSAGE_ASK,
+        .from = from,
+        .to = to,
+        .name = reception->device->slots[ofi_offset(from)]->name,
+    };
+
+    return request(reception, &message);
+}
+
+void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count)
+{
+    const struct message message = {.kind = MESSAGE_LEAVE, .from = from, .to = to, .count = count};
+
+    request(reception, &message);
+}
+
+void reception_slot_opened(struct reception *reception, struct ofi_slot *slot)
+{
+    (void)slot;
+    pthread_mutex_lock(&reception->device->lock);
+    reception->opened = true;
+    pthread_mutex_unlock(&reception->device->lock);
+    ring(reception);
+}
+
+void reception_watch(struct reception *reception, struct ofi_slot *slot, bool on)
+{
+    struct epoll_event event = {
+        .events = on ? EPOLLIN | EPOLLONESHOT : 0,
+        .data.u64 = source_of(SOURCE_SLOT, slot),
+    };
+
+    if (epoll_ctl(reception->epoll, slot->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, slot->cq_fd,
+                  &event) == 0)
+        slot->watched = true;
+}
+
+/* ---- start and stop ---- */
+
+static int add(struct reception *reception, int fd, enum source source)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = source_of(source, NULL)};
+
+    return epoll_ctl(reception->epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+/* On the interface that is used, and no other. */
+static int start_listening(struct reception *reception, uint16_t *port)
+{
+    struct sockaddr_storage address = reception->device->interface;
+    socklen_t bytes =
+        address.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    struct sockaddr *plain = (struct sockaddr *)(void *)&address;
+
+    reception->listener = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (reception->listener < 0 || bind(reception->listener, plain, bytes) != 0 ||
+        listen(reception->listener, 1024) != 0 ||
+        getsockname(reception->listener, plain, &bytes) != 0)
+        return -errno;
+    *port =
+        ntohs(address.ss_family == AF_INET ? ((struct sockaddr_in *)(void *)&address)->sin_port
+                                           : ((struct sockaddr_in6 *)(void *)&address)->sin6_port);
+    return add(reception, reception->listener, SOURCE_LISTENER);
+}
+
+/* Signals are for the program's own threads. */
+int reception_start(struct reception *reception)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&reception->thread, &attributes, reception_run, reception);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (error != 0)
+        return -error;
+    reception->running = true;
+    pthread_setname_np(reception->thread, "pami-ofi");
+    return 0;
+}
+
+static void release(struct reception *reception)
+{
+    struct peer *peer;
+    size_t cursor = 0;
+    uint32_t task;
+    struct list *item;
+
+    while ((item = list_pop_front(&reception->connections)) != NULL)
+        connection_free(list_entry(item, struct connection, link));
+    while ((item = list_pop_front(&reception->waiting)) != NULL)
+        free(list_entry(item, struct request, link));
+    while ((item = list_pop_front(&reception->requests)) != NULL)
+        free(list_entry(item, struct request, link));
+    while ((peer = u32map_next(&reception->peers, &cursor, &task)) != NULL)
+        free(peer);
+    u32map_finish(&reception->peers);
+    if (reception->listener >= 0)
+        close(reception->listener);
+    if (reception->bell >= 0)
+        close(reception->bell);
+    if (reception->epoll >= 0)
+        close(reception->epoll);
+    free(reception);
+}
+
+int reception_open(struct ofi_device *device, char *card, size_t size, char *why, size_t why_size)
+{
+    struct reception *reception = calloc(1, sizeof(*reception));
+    uint16_t port = 0;
+    int error;
+
+    if (reception == NULL) {
+        snprintf(why, why_size, "out of memory");
+        return -ENOMEM;
+    }
+    reception->device = device;
+    reception->pid = getpid();
+    reception->listener = -1;
+    list_init(&reception->requests);
+    list_init(&reception->waiting);
+    list_init(&reception->connections);
+    reception->epoll = epoll_create1(EPOLL_CLOEXEC);
+    reception->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    error = reception->epoll < 0 || reception->bell < 0 ? -errno : 0;
+    if (error == 0)
+        error = add(reception, reception->bell, SOURCE_BELL);
+    if (error == 0)
+        error = start_listening(reception, &port);
+    if (error != 0) {
+        snprintf(why, why_size, "cannot listen for other tasks: %s", strerror(-error));
+        release(reception);
+        return error;
+    }
+    device->reception = reception;
+    reception_card_write(device, port, card, size);
+    return 0;
+}
+
+/* In a forked child there is no thread, and nothing of the connection is ours. */
+void reception_close(struct reception *reception)
+{
+    if (reception->pid != getpid())
+        return;
+    if (reception->running) {
+        pthread_mutex_lock(&reception->device->lock);
+        reception->stopping = true;
+        pthread_mutex_unlock(&reception->device->lock);
+        ring(reception);
+        pthread_join(reception->thread, NULL);
+    }
+    release(reception);
+}

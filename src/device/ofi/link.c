@@ -1,0 +1,318 @@
+/*
+ * Links: sending to one remote endpoint, in order and within its credits.
+ *
+ * A link may have `credits` packets under way that the receiver has not reported as read; that
+ * bounds what a flood can take at a receiver that does not advance. Reports ride on packets of the
+ * other direction, or go by themselves when a quarter of the credits is due; they need no credit,
+ * so nobody ever waits for a credit in order to give one.
+ *
+ * A packet that was copied into a buffer and which the provider then does not take waits in the
+ * link's backlog: one destination's trouble is no other's.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bootstrap/bootstrap.h"
+#include "device/ofi/ofi.h"
+#include "util/cpu.h"
+#include "util/log.h"
+
+static int usual_am(struct path *path, const struct packet *packet);
+static int packets_am(struct path *path, const struct packet *packet);
+
+/* ---- being ---- */
+
+/* The word with which `from` shows itself to `to`. */
+static uint64_t token(const struct ofi_device *device, uint32_t from, uint32_t to)
+{
+    const uint32_t pair[3] = {from, to, UINT32_C(0x70616972)};
+
+    return proof_hash(&device->key, pair, sizeof(pair));
+}
+
+static struct ofi_link *link_new(struct ofi_slot *slot, uint32_t endpoint)
+{
+    struct ofi_link *link = calloc(1, sizeof(*link));
+
+    if (link == NULL)
+        return NULL;
+    link->slot = slot;
+    link->address = FI_ADDR_UNSPEC;
+    link->token_out = token(slot->device, slot->endpoint, endpoint);
+    link->token_in = token(slot->device, endpoint, slot->endpoint);
+    link->path = (struct path){
+        .am = usual_am,
+        .endpoint = endpoint,
+        .packet_max = (uint32_t)slot->packet_max,
+    };
+    link->packets = link->path;
+    link->packets.am = packets_am;
+    link->path.port = link->packets.port = slot->port != NULL ? &slot->port->port : NULL;
+    list_init(&link->backlog);
+    list_init(&link->owing);
+    list_init(&link->blocked);
+    if (u32map_put(&slot->map, endpoint, link) != 0) {
+        free(link);
+        return NULL;
+    }
+    list_push_back(&slot->links, &link->link);
+    return link;
+}
+
+struct ofi_link *ofi_link_get(struct ofi_slot *slot, uint32_t endpoint)
+{
+    struct ofi_link *link = u32map_get(&slot->map, endpoint);
+
+    return link != NULL ? link : link_new(slot, endpoint);
+}
+
+void ofi_link_ask(struct ofi_link *link)
+{
+    struct ofi_slot *slot = link->slot;
+
+    if (reception_ask(slot->device->reception, slot->endpoint, link->path.endpoint) == 0)
+        link->state = LINK_ASKED;
+}
+
+/* The remote endpoint's name has come, perhaps not for the first time. */
+int ofi_link_named(struct ofi_link *link, const struct ofi_name *name)
+{
+    int cancel = ofi_enter();
+    int count = 1;
+
+    if (link->address == FI_ADDR_UNSPEC)
+        count = fi_av_insert(link->slot->av, name->name, 1, &link->address, 0, NULL);
+    ofi_leave(cancel);
+    if (count != 1) {
+        log_error("ofi: the address of endpoint %u is not accepted", link->path.endpoint);
+        link->address = FI_ADDR_UNSPEC;
+        return -EIO;
+    }
+    link->key = name->key;
+    link->readable = name->readable && link->slot->name.readable;
+    link->path.single_copy = link->readable;
+    link->back = link->leaving;
+    link->state = link->back ? link->state : LINK_UP;
+    return 0;
+}
+
+void ofi_link_forget(struct ofi_link *link)
+{
+    struct list *item;
+
+    while ((item = list_pop_front(&link->backlog)) != NULL)
+        list_push_back(&link->slot->free, item);
+    list_remove(&link->blocked);
+    list_remove(&link->owing);
+}
+
+void ofi_link_free(struct ofi_link *link)
+{
+    for (uint32_t i = 0; link->held != NULL && i < link->slot->credits; i++)
+        free(link->held[i]);
+    free(link->held);
+    free(link);
+}
+
+/* ---- sending ---- */
+
+static void write_frame(char *to, struct ofi_link *link, const struct packet *packet)
+{
+    struct ofi_frame frame = {
+        .token = link->token_out,
+        .sequence = link->sent,
+        .read = link->received,
+        .head = packet->head,
+    };
+
+    /* The padding; a body ends after or in it. */
+    memset(to + ofi_frame_bytes(packet_body_bytes(&packet->head)) - 8, 0, 8);
+    memcpy(to, &frame, sizeof(frame));
+    packet_write_body(to + sizeof(frame), packet);
+}
+
+/* A packet has been accepted. */
+static void count_packet(struct ofi_link *link, size_t body)
+{
+    uint64_t *counters = link->path.port->params.counters;
+
+    link->sent++;
+    link->reported = link->received;
+    list_remove(&link->owing);
+    counters[DEVICE_SENT]++;
+    counters[DEVICE_SENT_BYTES] += body;
+}
+
+static int refuse(struct ofi_link *link, int error)
+{
+    link->path.port->params.counters[DEVICE_REFUSED]++;
+    return error;
+}
+
+/* The provider's trouble with a peer is either -EAGAIN or the end of the peer. */
+static int provider_error(struct ofi_link *link, ssize_t error)
+{
+    if (error == -FI_EAGAIN || error == -FI_ENOMEM)
+        return -EAGAIN;
+    if (!link->leaving)
+        log_info("ofi: endpoint %u cannot be sent to: %s", link->path.endpoint,
+                 fi_strerror((int)-error));
+    link->leaving = true;
+    return -EAGAIN;
+}
+
+static int send_buffer(struct ofi_link *link, struct ofi_buffer *buffer)
+{
+    struct ofi_slot *slot = link->slot;
+    int cancel = ofi_enter();
+    ssize_t error = fi_send(slot->ep, buffer->memory, buffer->bytes, slot->send_region.descriptor,
+                            link->address, &buffer->operation.context);
+
+    ofi_leave(cancel);
+    return error == 0 ? 0 : provider_error(link, error);
+}
+
+void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int error)
+{
+    struct ofi_link *link = operation->to;
+
+    if (error != 0 && !link->leaving) {
+        log_info("ofi: a packet to endpoint %u failed: %s", link->path.endpoint,
+                 fi_strerror(error));
+        link->leaving = true;
+    }
+    list_push_front(&slot->free, &operation->link);
+}
+
+static int send_copy(struct ofi_link *link, const struct packet *packet, size_t body)
+{
+    struct ofi_slot *slot = link->slot;
+    struct list *item = list_pop_front(&slot->free);
+    struct ofi_buffer *buffer;
+
+    if (item == NULL)
+        return refuse(link, -EAGAIN);
+    buffer = (struct ofi_buffer *)(void *)list_entry(item, struct ofi_operation, link);
+    buffer->operation.to = link;
+    buffer->bytes = ofi_frame_bytes(body);
+    write_frame(buffer->memory, link, packet);
+    if (send_buffer(link, buffer) != 0) {
+        list_push_back(&link->backlog, &buffer->operation.link);
+        list_push_back(&slot->blocked, &link->blocked);
+    }
+    count_packet(link, body);
+    return 0;
+}
+
+static int send_injected(struct ofi_link *link, const struct packet *packet, size_t body)
+{
+    struct ofi_slot *slot = link->slot;
+    /* 8 more than the largest body that comes here, for the padding. */
+    _Alignas(8) char memory[sizeof(struct ofi_frame) + PACKET_SMALL + 8];
+    ssize_t error;
+    int cancel;
+
+    write_frame(memory, link, packet);
+    cancel = ofi_enter();
+    error = fi_inject(slot->ep, memory, ofi_frame_bytes(body), link->address);
+    ofi_leave(cancel);
+    if (unlikely(error != 0))
+        return refuse(link, provider_error(link, error));
+    count_packet(link, body);
+    return 0;
+}
+
+static inline int am(struct ofi_link *link, const struct packet *packet)
+{
+    struct ofi_slot *slot = link->slot;
+    size_t body = packet_body_bytes(&packet->head);
+
+    if (unlikely(body > slot->packet_max))
+        return -EMSGSIZE;
+    if (unlikely(link->state != LINK_UP)) {
+        if (link->path.closed)
+            return -EPIPE;
+        if (link->state == LINK_NEW)
+            ofi_link_ask(link);
+        return refuse(link, -EAGAIN);
+    }
+    if (unlikely(link->sent - link->sent_read >= slot->credits || !list_empty(&link->backlog)))
+        return refuse(link, -EAGAIN);
+    if (body <= PACKET_SMALL && ofi_frame_bytes(body) <= slot->inject_max && packet->fill == NULL)
+        return send_injected(link, packet, body);
+    return send_copy(link, packet, body);
+}
+
+static int usual_am(struct path *path, const struct packet *packet)
+{
+    return am(container_of(path, struct ofi_link, path), packet);
+}
+
+static int packets_am(struct path *path, const struct packet *packet)
+{
+    return am(container_of(path, struct ofi_link, packets), packet);
+}
+
+/* What waits; returns how much went. */
+int ofi_link_backlog(struct ofi_link *link)
+{
+    struct list *item;
+    int count = 0;
+
+    while ((item = list_first(&link->backlog)) != NULL) {
+        struct ofi_operation *operation = list_entry(item, struct ofi_operation, link);
+
+        if (send_buffer(link, (struct ofi_buffer *)(void *)operation) != 0)
+            return count;
+        list_remove(item);
+        count++;
+    }
+    list_remove(&link->blocked);
+    return count;
+}
+
+/* Say how much has been read, `ask`: and want to be told the same. False: not now. */
+bool ofi_link_report(struct ofi_link *link, bool ask)
+{
+    struct ofi_slot *slot = link->slot;
+    struct ofi_frame frame = {
+        .token = link->token_out,
+        .sequence = link->sent,
+        .read = link->received,
+        .head = {.protocol = PROTOCOL_READ, .origin = slot->endpoint, .aux = ask},
+    };
+    struct list *item;
+    struct ofi_buffer *buffer;
+
+    if (link->address == FI_ADDR_UNSPEC || link->state == LINK_DEAD)
+        return true;
+    if (sizeof(frame) <= slot->inject_max) {
+        int cancel = ofi_enter();
+        ssize_t error = fi_inject(slot->ep, &frame, sizeof(frame), link->address);
+
+        ofi_leave(cancel);
+        if (error != 0)
+            return false;
+    } else {
+        item = list_pop_front(&slot->free);
+        if (item == NULL)
+            return false;
+        buffer = (struct ofi_buffer *)(void *)list_entry(item, struct ofi_operation, link);
+        buffer->operation.to = link;
+        buffer->bytes = sizeof(frame);
+        memcpy(buffer->memory, &frame, sizeof(frame));
+        if (send_buffer(link, buffer) != 0) {
+            list_push_front(&slot->free, item);
+            return false;
+        }
+    }
+    link->reported = link->received;
+    return true;
+}
+
+/* The frame is from whom it names, whether there is a link or not. */
+bool ofi_link_is_from(const struct ofi_slot *slot, const struct ofi_frame *frame)
+{
+    return frame->token == token(slot->device, frame->head.origin, slot->endpoint);
+}

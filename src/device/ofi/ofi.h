@@ -1,0 +1,336 @@
+/*
+ * The ofi device's objects, shared by its files.
+ *
+ *   ofi.c         the device: opening, reach, the table of operations
+ *   interface.c   which network interface
+ *   provider.c    which libfabric provider, and why
+ *   slot.c        one libfabric endpoint with its queues and buffers, for each context
+ *   link.c        one remote endpoint: order, credits, sending
+ *   port.c        receiving, completions, house-keeping
+ *   read.c        large data by remote reads
+ *   sleep.c       contexts that sleep
+ *   reception.c   the thread that knows the other tasks: who they are, where, and whether alive
+ *   door.c        ... what contexts ask of it, its start and end
+ *   connection.c  its connections: proving who one is, messages
+ *   proof.c       keyed hashes
+ *   host.c        what the module gets from the library
+ *
+ * Two planes. Packets and data go through libfabric, each context through an endpoint of its own,
+ * which only the context's owner touches. Everything about endpoints (addresses, leaving, dying)
+ * goes over a TCP connection per pair of tasks that have to do with each other, which one thread of
+ * the process, the reception, looks after: a task answers such questions, and counts as alive,
+ * also while it computes. The kernel's keep-alives on these connections are the heartbeats.
+ *
+ * Contexts and reception share the lists under device->lock and a few atomic flags, nothing else.
+ */
+#ifndef LIBPAMI_DEVICE_OFI_OFI_H
+#define LIBPAMI_DEVICE_OFI_OFI_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <stdatomic.h>
+
+#undef container_of /* libfabric has one as well */
+
+#include "device/device.h"
+#include "device/ofi/proof.h"
+#include "util/hash.h"
+#include "util/list.h"
+
+/* Longest libfabric name of an endpoint. */
+#define OFI_NAME_MAX 128u
+/* Completions taken from a queue at a time. */
+#define OFI_BATCH 16u
+/* Room for a card with its NUL. */
+#define OFI_CARD_MAX 160u
+
+/* ---- on the wire ---- */
+
+/*
+ * What stands before every packet. `token` shows that the sender is who it says: a keyed hash of
+ * the two endpoints. Packets of a link are numbered from 0; `read` is how many of the other
+ * direction have been read. A frame's length is a multiple of 8.
+ */
+struct ofi_frame {
+    uint64_t token;
+    uint32_t sequence;
+    uint32_t read;
+    struct packet_header head;
+};
+
+_Static_assert(sizeof(struct ofi_frame) == 32, "bodies are aligned like frames");
+
+/* A frame of the device itself, without number: only `read` counts. aux 1: asks for another. */
+#define PROTOCOL_READ 0xfe
+
+static inline size_t ofi_frame_bytes(size_t body)
+{
+    return (sizeof(struct ofi_frame) + body + 7) & ~(size_t)7;
+}
+
+/* ---- what the device knows ---- */
+
+/* The provider that was chosen. */
+struct ofi_provider {
+    struct fi_info *info;
+    struct fid_fabric *fabric;
+    bool multi_receive;
+    bool remote_read;
+};
+
+/* How to talk to a remote endpoint. */
+struct ofi_name {
+    uint64_t key;   /* for remote reads of its memory; with `readable` */
+    uint32_t bytes; /* of name */
+    bool readable;
+    uint8_t name[OFI_NAME_MAX];
+};
+
+/* What the reception tells a slot. */
+enum notice_kind {
+    NOTICE_NAME,   /* the remote endpoint is there, this is its name */
+    NOTICE_CLOSED, /* it has closed, after `count` packets to us */
+    NOTICE_DEAD,   /* all endpoints of task `endpoint` have gone */
+};
+
+struct ofi_notice {
+    struct list link;
+    enum notice_kind kind;
+    uint32_t endpoint;
+    uint32_t count;
+    bool counted; /* `count` means something */
+    struct ofi_name name;
+};
+
+struct ofi_port;
+struct ofi_link;
+struct ofi_slot;
+struct reception;
+
+/* An operation that the provider completes: a send buffer or a piece of a remote read. */
+struct ofi_operation {
+    struct fi_context2 context; /* first: the provider's */
+    struct list link;           /* free list, backlog, or what belongs together */
+    void (*done)(struct ofi_slot *slot, struct ofi_operation *operation, int error);
+    struct ofi_link *to;
+};
+
+struct ofi_buffer {
+    struct ofi_operation operation;
+    size_t bytes;
+    char *memory;
+};
+
+struct ofi_receive {
+    struct fi_context2 context;
+    char *memory;
+    bool posted;
+};
+
+/* What is registered with the provider, where that is asked for. */
+struct ofi_region {
+    struct fid_mr *mr;
+    void *descriptor;
+};
+
+/*
+ * The endpoint of context `offset`. Made when the context is created for the first time, and kept
+ * until the device is closed: a context that is created again goes on with it, and finds what came
+ * for it meanwhile. Belongs to the context's owner but for what device->lock guards.
+ */
+struct ofi_slot {
+    struct ofi_device *device;
+    uint32_t offset, endpoint;
+    struct ofi_port *port; /* NULL: no context is open */
+    struct fid_domain *domain;
+    struct fid_av *av;
+    struct fid_cq *cq;
+    struct fid_ep *ep;
+    struct ofi_name name;
+    struct ofi_region all, receive_region, send_region;
+    size_t packet_max, inject_max, receive_bytes;
+    uint32_t credits;
+
+    struct ofi_receive *receives;
+    uint32_t receive_count;
+    char *receive_memory;
+    struct ofi_buffer *buffers;
+    char *send_memory;
+    struct list free; /* buffers */
+
+    struct u32map map;   /* endpoint to link */
+    struct list links;   /* all */
+    struct list owing;   /* links whose packets were read, which their senders shall know */
+    struct list blocked; /* links with a backlog */
+    struct list reads;   /* remote reads under way */
+    struct list orphans; /* of those, nobody waits for these any more */
+    uint32_t reads_open; /* reads not finished */
+    struct ofi_link *last;
+    struct fi_cq_data_entry stash[OFI_BATCH]; /* taken from the queue, not looked at */
+    uint32_t stash_count;
+    uint32_t idle, skip;        /* looks that found nothing, looks to leave out */
+    struct ofi_frame *straight; /* room for a frame that arrived at an odd address */
+
+    /* Under device->lock. */
+    bool open;    /* a context is there */
+    bool armed;   /* it sleeps, or is about to */
+    bool watched; /* cq_fd is with the reception */
+    struct list notices;
+    atomic_uint news; /* notices are there */
+    int cq_fd;        /* -1: cannot be waited for */
+    uint32_t false_alarms;
+};
+
+struct ofi_port {
+    struct port port;
+    struct ofi_slot *slot;
+};
+
+enum link_state {
+    LINK_NEW,    /* nobody has asked for its name */
+    LINK_ASKED,  /* the reception is asking */
+    LINK_UP,     /* packets can go */
+    LINK_CLOSED, /* the remote context has left; asking may bring it back */
+    LINK_DEAD,   /* the remote task has left for good */
+};
+
+/*
+ * One remote endpoint as one slot sees it; lives as long as the slot, because numbering goes on
+ * when contexts are destroyed and created again.
+ */
+struct ofi_link {
+    struct path path;    /* the usual */
+    struct path packets; /* another face: PATH_PACKETS_ONLY */
+    struct ofi_slot *slot;
+    enum link_state state;
+    bool leaving;     /* has closed or died; `gone` is due when everything it sent is read */
+    bool leave_known; /* ... which is leave_count packets */
+    bool dead;
+    bool used; /* a path was given out, so somebody wants to hear when it goes */
+    bool back; /* leaving, but its name has come anew: it was created again */
+    uint32_t leave_count;
+    uint64_t quiet_since;  /* when leaving: ns, 0: not yet looked at ... */
+    uint32_t quiet_number; /* ... and what had been received then */
+    uint32_t wanted;       /* the sender asked to be told when so many are read */
+    uint32_t asked;        /* ... and we asked the same when so many were sent */
+    fi_addr_t address;
+    uint64_t key; /* for remote reads */
+    bool readable;
+    uint64_t token_out, token_in;
+    uint32_t sent, sent_read;    /* packets sent, and of them read there */
+    uint32_t received, reported; /* packets delivered here, and of them reported */
+    uint32_t held_count;
+    struct held **held; /* by number modulo credits: came before their turn */
+    struct list backlog;
+    struct list link, owing, blocked;
+};
+
+struct ofi_device {
+    struct device device;
+    struct bootstrap *bootstrap;
+    char client[34]; /* its key */
+    uint32_t contexts;
+    struct ofi_provider provider;
+    struct proof_key key;
+    struct sockaddr_storage interface; /* address of the interface used, port 0 */
+    uint32_t peer_timeout_ms;
+    pthread_mutex_t lock;
+    struct ofi_slot **slots; /* by offset; NULL: never made */
+    struct reception *reception;
+};
+
+extern const struct device_ops ofi_device_ops;
+
+/*
+ * Around calls of libfabric, which are cancellation points: a thread that is cancelled inside one
+ * would leave the endpoint in pieces.
+ */
+static inline int ofi_enter(void)
+{
+    int state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    return state;
+}
+
+static inline void ofi_leave(int state)
+{
+    if (state != PTHREAD_CANCEL_DISABLE)
+        pthread_setcancelstate(state, NULL);
+}
+
+static inline uint32_t ofi_task(uint32_t endpoint)
+{
+    return endpoint & 0xffffffu;
+}
+
+static inline uint32_t ofi_offset(uint32_t endpoint)
+{
+    return endpoint >> 24;
+}
+
+/* interface.c: the address to use; `host_only`: all tasks are on this host. */
+int ofi_interface(const char *wanted, bool host_only, struct sockaddr_storage *address, char *why,
+                  size_t size);
+void ofi_address_format(const struct sockaddr_storage *address, char *text, size_t size);
+
+/* provider.c */
+void ofi_environment(struct bootstrap *bootstrap);
+int ofi_provider_choose(const struct sockaddr_storage *interface, struct ofi_provider *provider,
+                        char *why, size_t size);
+void ofi_provider_release(struct ofi_provider *provider);
+void ofi_provider_explain(const struct sockaddr_storage *interface, device_explain_function *say,
+                          void *cookie);
+
+/* slot.c */
+int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **slot);
+void ofi_slot_free(struct ofi_slot *slot);
+int ofi_slot_post(struct ofi_slot *slot, struct ofi_receive *receive);
+
+/* link.c */
+struct ofi_link *ofi_link_get(struct ofi_slot *slot, uint32_t endpoint); /* NULL: no memory */
+bool ofi_link_is_from(const struct ofi_slot *slot, const struct ofi_frame *frame);
+void ofi_link_ask(struct ofi_link *link);
+int ofi_link_named(struct ofi_link *link, const struct ofi_name *name);
+void ofi_link_free(struct ofi_link *link);
+void ofi_link_forget(struct ofi_link *link); /* drop what cannot be sent any more */
+int ofi_link_backlog(struct ofi_link *link);
+bool ofi_link_report(struct ofi_link *link, bool ask);
+void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int error);
+
+/* port.c */
+int ofi_port_open(struct device *device, const struct port_params *params, struct port **port);
+void ofi_port_close(struct port *port);
+int ofi_path_open(struct port *port, uint32_t endpoint, unsigned how, struct path **path);
+int ofi_advance(struct port *port);
+bool ofi_pending(struct port *port);
+void ofi_arm(struct port *port);
+void ofi_disarm(struct port *port);
+void ofi_sleep(struct port *port, uint64_t microseconds);
+void ofi_wake(struct port *port);
+void ofi_tend(struct port *port, void (*gone)(void *context, uint32_t endpoint));
+bool ofi_settled(struct port *port);
+
+/* read.c */
+int ofi_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,
+            struct transfer *transfer);
+int ofi_reads_progress(struct ofi_slot *slot);
+void ofi_reads_give_up(struct ofi_slot *slot, struct ofi_link *link, int error);
+void ofi_reads_finish(struct ofi_slot *slot); /* the endpoint is closed: free what is left */
+
+/* reception.c; all but open, start and close may be called by any thread. */
+int reception_open(struct ofi_device *device, char *card, size_t size, char *why, size_t why_size);
+int reception_start(struct reception *reception); /* when the job's key is known */
+void reception_close(struct reception *reception);
+int reception_ask(struct reception *reception, uint32_t from, uint32_t to);
+void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count);
+void reception_slot_opened(struct reception *reception, struct ofi_slot *slot);
+void reception_watch(struct reception *reception, struct ofi_slot *slot, bool on);
+
+#endif

@@ -1,0 +1,575 @@
+/*
+ * Ports: what arrives for a context, completions, and the house-keeping of its links.
+ *
+ * A frame is looked at only after its length and its sender's token are right; what is not is
+ * counted and dropped. Frames of a link are delivered by number, whatever order they come in.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bootstrap/bootstrap.h"
+#include "device/ofi/ofi.h"
+#include "util/clock.h"
+#include "util/cpu.h"
+#include "util/log.h"
+
+/* Packets delivered per advance, about. */
+#define ADVANCE_BATCH (2 * OFI_BATCH)
+/* Looks that find nothing before the next ones are spread out, and how far: other devices of the
+ * context are looked at more often then. */
+#define IDLE_LOOKS 1000u
+#define IDLE_SKIP 7u
+/* A destination that died, or left without a count, has nothing more under way when nothing has
+ * come for so long. */
+#define QUIET_NS UINT64_C(50000000)
+/* ... and one that left with a count that is not reached. */
+#define QUIET_COUNTED_NS UINT64_C(2000000000)
+
+struct held {
+    uint64_t words; /* of the frame */
+    struct ofi_frame frame;
+};
+
+static struct ofi_port *port_of(struct port *port)
+{
+    return container_of(port, struct ofi_port, port);
+}
+
+/* ---- frames ---- */
+
+static void drop(struct ofi_slot *slot)
+{
+    if (slot->port->port.params.counters[DEVICE_DROPPED]++ == 0)
+        log_warn("ofi: dropped what is no packet of this job");
+}
+
+static void owe(struct ofi_link *link)
+{
+    if (list_empty(&link->owing))
+        list_push_back(&link->slot->owing, &link->owing);
+}
+
+/* The next packet of the link. */
+static void deliver(struct ofi_link *link, struct ofi_frame *frame)
+{
+    struct ofi_slot *slot = link->slot;
+    const struct port_params *params = &slot->port->port.params;
+
+    link->received++;
+    if (link->received - link->reported >= slot->credits / 4 || link->received == link->wanted)
+        owe(link);
+    if (!slot->open)
+        return;
+    params->counters[DEVICE_RECEIVED]++;
+    params->deliver(params->context, &frame->head, frame + 1);
+}
+
+static void hold(struct ofi_link *link, const struct ofi_frame *frame, size_t bytes)
+{
+    struct ofi_slot *slot = link->slot;
+    struct held **place;
+
+    if (link->held == NULL)
+        link->held = calloc(slot->credits, sizeof(struct held *));
+    if (link->held == NULL)
+        goto lost;
+    place = &link->held[frame->sequence % slot->credits];
+    if (*place != NULL)
+        return; /* a duplicate */
+    *place = malloc(sizeof(**place) + bytes);
+    if (*place == NULL)
+        goto lost;
+    memcpy(&(*place)->frame, frame, bytes);
+    link->held_count++;
+    return;
+lost:
+    log_error("ofi: out of memory: endpoint %u cannot be heard any more", link->path.endpoint);
+    link->leaving = true;
+}
+
+static int deliver_held(struct ofi_link *link)
+{
+    int count = 0;
+
+    while (link->held_count != 0) {
+        struct held **place = &link->held[link->received % link->slot->credits];
+        struct held *held = *place;
+
+        if (held == NULL)
+            break;
+        *place = NULL;
+        link->held_count--;
+        deliver(link, &held->frame);
+        free(held);
+        count++;
+    }
+    return count;
+}
+
+static int take_packet(struct ofi_link *link, struct ofi_frame *frame, size_t bytes)
+{
+    uint32_t ahead = frame->sequence - link->received;
+
+    if (likely(ahead == 0)) {
+        deliver(link, frame);
+        return unlikely(link->held_count != 0) ? 1 + deliver_held(link) : 1;
+    }
+    if (ahead < link->slot->credits)
+        hold(link, frame, bytes);
+    else
+        drop(link->slot);
+    return 0;
+}
+
+/* The device's own frames. */
+static void take_report(struct ofi_link *link, const struct ofi_frame *frame)
+{
+    if (frame->head.aux == 0)
+        return;
+    link->wanted = frame->sequence;
+    if (link->wanted == link->received)
+        owe(link);
+}
+
+static void take_notices(struct ofi_slot *slot);
+
+/* The link that a frame shows to be from; NULL: somebody else's. */
+static struct ofi_link *link_of(struct ofi_slot *slot, const struct ofi_frame *frame)
+{
+    struct ofi_link *link = slot->last;
+
+    if (likely(link != NULL && link->path.endpoint == frame->head.origin))
+        return likely(link->token_in == frame->token) ? link : NULL;
+    link = u32map_get(&slot->map, frame->head.origin);
+    if (link == NULL) {
+        /* Its name may be on its way to us still; the token shows that it exists. */
+        if (ofi_task(frame->head.origin) >= slot->device->bootstrap->tasks ||
+            ofi_offset(frame->head.origin) >= slot->device->contexts)
+            return NULL;
+        if (!ofi_link_is_from(slot, frame))
+            return NULL;
+        link = ofi_link_get(slot, frame->head.origin);
+    }
+    if (link == NULL || link->token_in != frame->token)
+        return NULL;
+    slot->last = link;
+    return link;
+}
+
+static int take_frame(struct ofi_slot *slot, char *at, size_t bytes)
+{
+    struct ofi_frame *frame = (struct ofi_frame *)(void *)at;
+    struct ofi_link *link;
+    uint32_t read;
+
+    if (unlikely(((uintptr_t)at & 7) != 0) && bytes <= ofi_frame_bytes(slot->packet_max)) {
+        frame = slot->straight;
+        memcpy(frame, at, bytes);
+    }
+    if (unlikely(bytes < sizeof(*frame) || bytes > ofi_frame_bytes(slot->packet_max) ||
+                 bytes != ofi_frame_bytes(packet_body_bytes(&frame->head)) ||
+                 (link = link_of(slot, frame)) == NULL)) {
+        drop(slot);
+        return 0;
+    }
+    read = frame->read - link->sent_read;
+    if (likely(read <= link->sent - link->sent_read))
+        link->sent_read += read;
+    if (unlikely(frame->head.protocol == PROTOCOL_READ)) {
+        take_report(link, frame);
+        return 1;
+    }
+    return take_packet(link, frame, bytes);
+}
+
+/* ---- the queue ---- */
+
+static bool is_receive(const struct ofi_slot *slot, const void *context)
+{
+    uintptr_t at = (uintptr_t)context;
+
+    return at >= (uintptr_t)slot->receives &&
+           at < (uintptr_t)(slot->receives + slot->receive_count);
+}
+
+static int take_completion(struct ofi_slot *slot, const struct fi_cq_data_entry *entry)
+{
+    bool multi = slot->device->provider.multi_receive;
+    int count = 0;
+
+    if (is_receive(slot, entry->op_context)) {
+        struct ofi_receive *receive = entry->op_context;
+
+        if (entry->len != 0)
+            count = take_frame(slot, multi ? entry->buf : receive->memory, entry->len);
+        if (!multi || (entry->flags & FI_MULTI_RECV) != 0)
+            ofi_slot_post(slot, receive);
+        return count;
+    }
+    if (entry->op_context != NULL) {
+        struct ofi_operation *operation = entry->op_context;
+
+        operation->done(slot, operation, 0);
+    }
+    return 0;
+}
+
+static void take_error(struct ofi_slot *slot)
+{
+    struct fi_cq_err_entry entry = {0};
+    struct ofi_operation *operation;
+
+    if (fi_cq_readerr(slot->cq, &entry, 0) != 1)
+        return;
+    log_debug("ofi: completion with error: %s", fi_strerror(entry.err));
+    if (is_receive(slot, entry.op_context)) {
+        struct ofi_receive *receive = entry.op_context;
+
+        if (!slot->device->provider.multi_receive || (entry.flags & FI_MULTI_RECV) != 0)
+            ofi_slot_post(slot, receive);
+    } else if (entry.op_context != NULL) {
+        operation = entry.op_context;
+        operation->done(slot, operation, entry.err);
+    }
+}
+
+/* Fills the stash; how many are there. */
+static uint32_t look(struct ofi_slot *slot)
+{
+    ssize_t count;
+    int cancel;
+
+    if (slot->stash_count != 0)
+        return slot->stash_count;
+    cancel = ofi_enter();
+    count = fi_cq_read(slot->cq, slot->stash, OFI_BATCH);
+    ofi_leave(cancel);
+    if (likely(count == -FI_EAGAIN || count == 0))
+        return 0;
+    if (unlikely(count < 0)) {
+        if (count == -FI_EAVAIL)
+            take_error(slot);
+        return 0;
+    }
+    slot->stash_count = (uint32_t)count;
+    return slot->stash_count;
+}
+
+/* What is in the stash now. */
+static int take_stash(struct ofi_slot *slot)
+{
+    struct fi_cq_data_entry entries[OFI_BATCH];
+    uint32_t count = slot->stash_count;
+    int events = 0;
+
+    memcpy(entries, slot->stash, count * sizeof(entries[0]));
+    slot->stash_count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        events += take_completion(slot, &entries[i]);
+    return events;
+}
+
+static void report_all(struct ofi_slot *slot)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &slot->owing)
+        if (ofi_link_report(list_entry(item, struct ofi_link, owing), false))
+            list_remove(item);
+}
+
+static int send_blocked(struct ofi_slot *slot)
+{
+    struct list *item, *following;
+    int count = 0;
+
+    list_for_each_safe (item, following, &slot->blocked)
+        count += ofi_link_backlog(list_entry(item, struct ofi_link, blocked));
+    return count;
+}
+
+/* What follows from what has come, and what could not be done before. */
+static int follow_up(struct ofi_slot *slot)
+{
+    int events = 0;
+
+    if (unlikely(!list_empty(&slot->blocked)))
+        events += send_blocked(slot);
+    if (unlikely(!list_empty(&slot->reads)))
+        events += ofi_reads_progress(slot);
+    if (!list_empty(&slot->owing))
+        report_all(slot);
+    return events;
+}
+
+int ofi_advance(struct port *base)
+{
+    struct ofi_slot *slot = port_of(base)->slot;
+    int events = 0;
+
+    if (unlikely(atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)) {
+        take_notices(slot);
+        slot->skip = 0;
+    }
+    if (slot->skip != 0 && slot->stash_count == 0) {
+        slot->skip--;
+        return 0;
+    }
+    for (int looked = 0; looked < (int)ADVANCE_BATCH; looked += (int)OFI_BATCH) {
+        uint32_t count = look(slot);
+
+        if (count == 0)
+            break;
+        events += take_stash(slot);
+        slot->idle = 0;
+        if (count < OFI_BATCH)
+            break;
+    }
+    events += follow_up(slot);
+    if (events != 0)
+        slot->false_alarms = 0;
+    else if (++slot->idle > IDLE_LOOKS)
+        slot->skip = IDLE_SKIP;
+    return events;
+}
+
+bool ofi_pending(struct port *base)
+{
+    struct ofi_slot *slot = port_of(base)->slot;
+
+    return atomic_load_explicit(&slot->news, memory_order_relaxed) != 0 || look(slot) != 0;
+}
+
+/* ---- news from the reception ---- */
+
+static void peer_dead(struct ofi_slot *slot, uint32_t task)
+{
+    struct list *item;
+
+    list_for_each (item, &slot->links) {
+        struct ofi_link *link = list_entry(item, struct ofi_link, link);
+
+        if (ofi_task(link->path.endpoint) == task && !link->dead) {
+            link->dead = true;
+            link->leaving = true;
+            link->quiet_since = 0;
+        }
+    }
+}
+
+static void take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
+{
+    struct ofi_link *link;
+
+    if (notice->kind == NOTICE_DEAD) {
+        peer_dead(slot, notice->endpoint);
+        return;
+    }
+    link = ofi_link_get(slot, notice->endpoint);
+    if (link == NULL) {
+        log_error("ofi: out of memory: endpoint %u stays unknown", notice->endpoint);
+        return;
+    }
+    if (notice->kind == NOTICE_NAME) {
+        ofi_link_named(link, &notice->name);
+        return;
+    }
+    link->leaving = true;
+    link->back = false;
+    link->quiet_since = 0;
+    link->leave_known = notice->counted;
+    link->leave_count = notice->count;
+}
+
+static void take_notices(struct ofi_slot *slot)
+{
+    struct list notices;
+    struct list *item;
+
+    list_init(&notices);
+    pthread_mutex_lock(&slot->device->lock);
+    atomic_store_explicit(&slot->news, 0, memory_order_relaxed);
+    list_splice_back(&notices, &slot->notices);
+    pthread_mutex_unlock(&slot->device->lock);
+    while ((item = list_pop_front(&notices)) != NULL) {
+        struct ofi_notice *notice = list_entry(item, struct ofi_notice, link);
+
+        take_notice(slot, notice);
+        free(notice);
+    }
+}
+
+/* ---- house-keeping ---- */
+
+/* All that came from a destination which leaves has been delivered, as far as one can tell. */
+static bool read_up(struct ofi_link *link)
+{
+    uint64_t now = clock_now_ns();
+
+    if (link->leave_known && (int32_t)(link->received - link->leave_count) >= 0)
+        return true;
+    if (link->quiet_since == 0 || link->quiet_number != link->received) {
+        link->quiet_since = now;
+        link->quiet_number = link->received;
+        return false;
+    }
+    return now - link->quiet_since >
+           (link->leave_known && !link->dead ? QUIET_COUNTED_NS : QUIET_NS);
+}
+
+void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
+{
+    struct ofi_slot *slot = port_of(base)->slot;
+    struct list *item;
+
+    if (atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)
+        take_notices(slot);
+    list_for_each (item, &slot->links) {
+        struct ofi_link *link = list_entry(item, struct ofi_link, link);
+
+        if (!link->leaving || link->path.closed || !read_up(link))
+            continue;
+        link->path.closed = link->packets.closed = true;
+        link->leaving = link->dead;
+        link->state = link->dead ? LINK_DEAD : link->back ? LINK_UP : LINK_CLOSED;
+        link->used = link->back = false;
+        if (link->dead)
+            ofi_link_forget(link);
+        ofi_reads_give_up(slot, link, -EPIPE);
+        gone(base->params.context, link->path.endpoint);
+    }
+    for (uint32_t i = 0; i < slot->receive_count; i++)
+        if (!slot->receives[i].posted)
+            ofi_slot_post(slot, &slot->receives[i]);
+}
+
+bool ofi_settled(struct port *base)
+{
+    struct ofi_slot *slot = port_of(base)->slot;
+    bool settled = slot->reads_open == 0;
+    struct list *item;
+
+    list_for_each (item, &slot->links) {
+        struct ofi_link *link = list_entry(item, struct ofi_link, link);
+
+        if (link->state != LINK_UP || link->leaving || link->sent == link->sent_read)
+            continue;
+        settled = false;
+        if (link->asked != link->sent && list_empty(&link->backlog) && ofi_link_report(link, true))
+            link->asked = link->sent;
+    }
+    return settled;
+}
+
+/* ---- opening and closing ---- */
+
+static void set_port(struct ofi_slot *slot, struct port *port)
+{
+    struct list *item;
+
+    list_for_each (item, &slot->links) {
+        struct ofi_link *link = list_entry(item, struct ofi_link, link);
+
+        link->path.port = link->packets.port = port;
+        link->used = false;
+        /* The others take us for gone, and must be told that we are back. */
+        if (port == NULL && (link->state == LINK_UP || link->state == LINK_ASKED))
+            link->state = LINK_NEW;
+    }
+}
+
+int ofi_port_open(struct device *base, const struct port_params *params, struct port **out)
+{
+    struct ofi_device *device = container_of(base, struct ofi_device, device);
+    struct ofi_port *port = calloc(1, sizeof(*port));
+    struct ofi_slot *slot = device->slots[params->offset];
+    int error = port == NULL ? -ENOMEM : 0;
+
+    if (error == 0 && slot == NULL)
+        error = ofi_slot_new(device, params->offset, &slot);
+    if (error != 0) {
+        free(port);
+        return error;
+    }
+    slot->endpoint = params->endpoint;
+    port->port = (struct port){.ops = base->ops, .device = base, .params = *params};
+    port->slot = slot;
+    pthread_mutex_lock(&device->lock);
+    slot->port = port;
+    slot->open = true;
+    device->slots[params->offset] = slot;
+    pthread_mutex_unlock(&device->lock);
+    set_port(slot, &port->port);
+    reception_slot_opened(device->reception, slot);
+    *out = &port->port;
+    return 0;
+}
+
+/* Nobody will read what is there. */
+static void purge(struct ofi_slot *slot)
+{
+    for (unsigned i = 0; i < 64 && (slot->stash_count != 0 || look(slot) != 0); i++)
+        take_stash(slot);
+}
+
+static void say_goodbye(struct ofi_slot *slot)
+{
+    struct list *item, *waiting;
+
+    list_for_each (item, &slot->links) {
+        struct ofi_link *link = list_entry(item, struct ofi_link, link);
+        uint32_t count = link->sent;
+
+        if (link->state == LINK_DEAD || link->state == LINK_NEW)
+            continue;
+        list_for_each (waiting, &link->backlog)
+            count--;
+        if (link->received != link->reported)
+            ofi_link_report(link, false);
+        reception_leave(slot->device->reception, slot->endpoint, link->path.endpoint, count);
+    }
+}
+
+void ofi_port_close(struct port *base)
+{
+    struct ofi_port *port = port_of(base);
+    struct ofi_slot *slot = port->slot;
+
+    pthread_mutex_lock(&slot->device->lock);
+    slot->open = false;
+    slot->armed = false;
+    pthread_mutex_unlock(&slot->device->lock);
+    take_notices(slot);
+    purge(slot);
+    ofi_reads_give_up(slot, NULL, 0);
+    say_goodbye(slot);
+    set_port(slot, NULL);
+    pthread_mutex_lock(&slot->device->lock);
+    slot->port = NULL;
+    pthread_mutex_unlock(&slot->device->lock);
+    free(port);
+}
+
+int ofi_path_open(struct port *base, uint32_t endpoint, unsigned how, struct path **out)
+{
+    struct ofi_slot *slot = port_of(base)->slot;
+    struct ofi_link *link = ofi_link_get(slot, endpoint);
+
+    if (link == NULL)
+        return -ENOMEM;
+    if (!(how & PATH_EVEN_CLOSED) && link->dead)
+        return -EPIPE;
+    /* Whoever left before anybody was interested may be back: the answer will tell. */
+    if (!link->used && link->leaving && !link->dead) {
+        link->state = link->back ? LINK_UP : LINK_CLOSED;
+        link->leaving = link->back = false;
+    }
+    if (link->state == LINK_NEW || link->state == LINK_CLOSED)
+        ofi_link_ask(link);
+    if (!link->used)
+        link->path.closed = link->packets.closed = false;
+    link->used = true;
+    *out = (how & PATH_PACKETS_ONLY) ? &link->packets : &link->path;
+    return 0;
+}

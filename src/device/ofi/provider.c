@@ -1,0 +1,288 @@
+/*
+ * Choosing a libfabric provider: what is asked for, in steps from all that helps to the least that
+ * will do, and which of those that answer is taken.
+ *
+ * What a provider claims is not believed where it matters: order and completeness of packets are
+ * checked by our own numbers (link.c), remote reads by a registration that must succeed (slot.c).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bootstrap/bootstrap.h"
+#include "device/ofi/ofi.h"
+#include "util/log.h"
+#include "util/option.h"
+
+#define API_VERSION FI_VERSION(1, 11)
+
+struct step {
+    uint64_t caps;
+    uint64_t order;
+    bool multi_receive, remote_read;
+    const char *without; /* what this step does without */
+};
+
+static const struct step steps[] = {
+    {FI_MSG | FI_RMA | FI_MULTI_RECV, FI_ORDER_SAS, true, true, ""},
+    {FI_MSG | FI_MULTI_RECV, FI_ORDER_SAS, true, false, ", without remote reads"},
+    {FI_MSG | FI_RMA, FI_ORDER_SAS, false, true, ", without multi-receive"},
+    {FI_MSG | FI_RMA | FI_MULTI_RECV, 0, true, true, ", without order"},
+    {FI_MSG, 0, false, false, ", messages only"},
+};
+
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+/*
+ * How welcome a provider is; 0: only when asked for by name. Those that are not listed come after
+ * hardware and before nothing.
+ */
+struct preference {
+    const char *name;
+    int value;
+    const char *why;
+};
+
+static const struct preference preferences[] = {
+    {"cxi", 100, "hardware"},
+    {"efa", 95, "hardware"},
+    {"verbs;ofi_rxm", 90, "hardware"},
+    {"psm3", 85, "hardware"},
+    {"opx", 80, "hardware"},
+    {"psm2", 75, "hardware"},
+    {"tcp;ofi_rxm", 50, "sockets, can be waited for"},
+    {"tcp", 45, "sockets"},
+    {"udp;ofi_rxd", 20, "datagrams; slow, and a dead peer is not noticed by it"},
+    {"sockets", 10, "sockets by helper threads; slow on few processors"},
+    {"net", 0, "cannot be slept on: its descriptor is always ready"},
+    {"net;ofi_rxm", 0, "cannot be slept on: its descriptor is always ready"},
+    {"shm", 0, "reaches this node only"},
+};
+
+static struct preference preference_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(preferences) / sizeof(preferences[0]); i++)
+        if (strcmp(preferences[i].name, name) == 0)
+            return preferences[i];
+    if (strncmp(name, "ofi_hook", 8) == 0)
+        return (struct preference){name, 0, "a hook"};
+    return (struct preference){name, 5, "unknown to us"};
+}
+
+static void set_default(const char *name, const char *format, unsigned long value)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), format, value);
+    setenv(name, text, 0);
+}
+
+/*
+ * Before the first call of libfabric. What the user has set stays. ofi_rxm's own defaults cost 70
+ * MB and 35-140 ms per endpoint; these cost 1 MB and 0.5 ms and are no slower (2026-11-21).
+ */
+void ofi_environment(struct bootstrap *bootstrap)
+{
+    unsigned long frame = ofi_frame_bytes(option_bytes(OPT_OFI_PACKET_BYTES));
+    unsigned long credits = (unsigned long)option_int(OPT_OFI_CREDITS);
+
+    set_default("FI_OFI_RXM_USE_SRX", "%lu", 0);
+    set_default("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "%lu", 500);
+    set_default("FI_OFI_RXM_TX_SIZE", "%lu", 512);
+    set_default("FI_OFI_RXM_RX_SIZE", "%lu", 512);
+    /* Packets shall never be its rendezvous. */
+    set_default("FI_OFI_RXM_BUFFER_SIZE", "%lu", frame + 64);
+    set_default("FI_OFI_RXM_MSG_RX_SIZE", "%lu", credits < 32 ? 32 : 64);
+    set_default("FI_UNIVERSE_SIZE", "%lu", bootstrap->tasks < 256 ? 256 : bootstrap->tasks);
+}
+
+static struct fi_info *hints_for(const struct step *step)
+{
+    struct fi_info *hints = fi_allocinfo();
+
+    if (hints == NULL)
+        return NULL;
+    hints->caps = step->caps;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2 | FI_ASYNC_IOV;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->domain_attr->mr_mode =
+        FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    hints->domain_attr->threading = FI_THREAD_DOMAIN;
+    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    hints->tx_attr->msg_order = hints->rx_attr->msg_order = step->order;
+    return hints;
+}
+
+/* All that answer: on the interface, and those that know no interfaces. Appends to *list. */
+static void ask(const struct step *step, const char *node, struct fi_info **list)
+{
+    struct fi_info *hints = hints_for(step);
+    struct fi_info *found = NULL;
+
+    if (hints != NULL && fi_getinfo(API_VERSION, node, NULL, FI_SOURCE, hints, &found) == 0)
+        *list = found;
+    found = NULL;
+    while (*list != NULL)
+        list = &(*list)->next;
+    if (hints != NULL && fi_getinfo(API_VERSION, NULL, NULL, 0, hints, &found) == 0)
+        *list = found;
+    if (hints != NULL)
+        fi_freeinfo(hints);
+}
+
+static bool has_internet_address(const struct fi_info *info)
+{
+    return info->addr_format == FI_SOCKADDR_IN || info->addr_format == FI_SOCKADDR_IN6 ||
+           info->addr_format == FI_SOCKADDR;
+}
+
+/* It would use the interface we were told to, or has none of that kind. */
+static bool is_on_interface(const struct fi_info *info, const struct sockaddr_storage *interface)
+{
+    const struct sockaddr_in *theirs = info->src_addr;
+    const struct sockaddr_in *ours = (const struct sockaddr_in *)(const void *)interface;
+
+    if (!has_internet_address(info) || strncmp(info->fabric_attr->prov_name, "verbs", 5) == 0)
+        return true;
+    if (theirs == NULL || theirs->sin_family != ours->sin_family)
+        return false;
+    if (ours->sin_family == AF_INET)
+        return theirs->sin_addr.s_addr == ours->sin_addr.s_addr;
+    return memcmp(&((const struct sockaddr_in6 *)info->src_addr)->sin6_addr,
+                  &((const struct sockaddr_in6 *)(const void *)interface)->sin6_addr,
+                  sizeof(struct in6_addr)) == 0;
+}
+
+/* NULL when it will do; else why not. */
+static const char *refusal(const struct fi_info *info, const struct sockaddr_storage *interface)
+{
+    const char *provider = option_string(OPT_OFI_PROVIDER);
+    const char *domain = option_string(OPT_OFI_DOMAIN);
+    const char *name = info->fabric_attr->prov_name;
+
+    if (*provider != '\0' && strcmp(provider, name) != 0)
+        return "PAMI_OFI_PROVIDER names another";
+    if (*domain != '\0' && strcmp(domain, info->domain_attr->name) != 0)
+        return "PAMI_OFI_DOMAIN names another";
+    if (!is_on_interface(info, interface))
+        return "another interface is used";
+    if (*provider == '\0' && preference_of(name).value == 0)
+        return preference_of(name).why;
+    if (info->ep_attr->max_msg_size < ofi_frame_bytes(option_bytes(OPT_OFI_PACKET_BYTES)))
+        return "its messages are smaller than PAMI_OFI_PACKET_BYTES";
+    return NULL;
+}
+
+static struct fi_info *best_of(struct fi_info *list, const struct sockaddr_storage *interface)
+{
+    struct fi_info *best = NULL;
+
+    for (struct fi_info *info = list; info != NULL; info = info->next)
+        if (refusal(info, interface) == NULL &&
+            (best == NULL || preference_of(info->fabric_attr->prov_name).value >
+                                 preference_of(best->fabric_attr->prov_name).value))
+            best = info;
+    return best;
+}
+
+int ofi_provider_choose(const struct sockaddr_storage *interface, struct ofi_provider *provider,
+                        char *why, size_t size)
+{
+    char node[INET6_ADDRSTRLEN];
+    int error = -FI_ENODATA;
+
+    ofi_address_format(interface, node, sizeof(node));
+    for (size_t i = 0; i < STEPS && provider->info == NULL; i++) {
+        struct fi_info *list = NULL;
+        struct fi_info *best;
+
+        ask(&steps[i], node, &list);
+        best = best_of(list, interface);
+        if (best != NULL)
+            provider->info = fi_dupinfo(best);
+        if (list != NULL)
+            fi_freeinfo(list);
+        provider->multi_receive = steps[i].multi_receive;
+        provider->remote_read = steps[i].remote_read && option_bool(OPT_OFI_RMA);
+        if (provider->info != NULL)
+            log_info("ofi: provider %s, domain %s, on %s%s", provider->info->fabric_attr->prov_name,
+                     provider->info->domain_attr->name, node, steps[i].without);
+    }
+    if (provider->info != NULL)
+        error = fi_fabric(provider->info->fabric_attr, &provider->fabric, NULL);
+    if (error == 0)
+        return 0;
+    snprintf(why, size,
+             "no usable libfabric provider on %s%s%s: %s (pami_info --devices lists them)", node,
+             *option_string(OPT_OFI_PROVIDER) != '\0' ? " is " : "",
+             option_string(OPT_OFI_PROVIDER), fi_strerror(-error));
+    ofi_provider_release(provider);
+    return -ENODEV;
+}
+
+void ofi_provider_release(struct ofi_provider *provider)
+{
+    if (provider->fabric != NULL)
+        fi_close(&provider->fabric->fid);
+    if (provider->info != NULL)
+        fi_freeinfo(provider->info);
+    *provider = (struct ofi_provider){0};
+}
+
+/* ---- for people ---- */
+
+static void say_one(const struct fi_info *info, const char *verdict, const char *without,
+                    device_explain_function *say, void *cookie)
+{
+    char line[256];
+
+    snprintf(line, sizeof(line), "%-14s %-10s %s%s", info->fabric_attr->prov_name,
+             info->domain_attr->name, verdict, without);
+    say(cookie, line);
+}
+
+static bool seen_before(const struct fi_info *list, const struct fi_info *info)
+{
+    for (; list != info; list = list->next)
+        if (strcmp(list->fabric_attr->prov_name, info->fabric_attr->prov_name) == 0 &&
+            strcmp(list->domain_attr->name, info->domain_attr->name) == 0)
+            return true;
+    return false;
+}
+
+void ofi_provider_explain(const struct sockaddr_storage *interface, device_explain_function *say,
+                          void *cookie)
+{
+    char node[INET6_ADDRSTRLEN];
+    char line[256];
+    const struct fi_info *chosen = NULL;
+
+    ofi_address_format(interface, node, sizeof(node));
+    snprintf(line, sizeof(line), "libfabric %u.%u, interface %s", FI_MAJOR(fi_version()),
+             FI_MINOR(fi_version()), node);
+    say(cookie, line);
+    for (size_t i = 0; i < STEPS && chosen == NULL; i++) {
+        struct fi_info *list = NULL;
+
+        ask(&steps[i], node, &list);
+        chosen = best_of(list, interface);
+        for (const struct fi_info *info = list; info != NULL && (chosen != NULL || i + 1 == STEPS);
+             info = info->next) {
+            const char *no = refusal(info, interface);
+
+            if (info == chosen)
+                say_one(info, "chosen", steps[i].without, say, cookie);
+            else if (!seen_before(list, info) &&
+                     (chosen == NULL ||
+                      strcmp(info->fabric_attr->prov_name, chosen->fabric_attr->prov_name) != 0 ||
+                      no != NULL))
+                say_one(info, no != NULL ? no : "usable, but another is better", "", say, cookie);
+        }
+        if (list != NULL)
+            fi_freeinfo(list);
+    }
+    if (chosen == NULL)
+        say(cookie, "none is usable");
+}

@@ -1,0 +1,426 @@
+/*
+ * The reception: one thread of the process that knows the tasks of other nodes.
+ *
+ * It finds out where a task is (the card, read from the bootstrap at the first need), exchanges
+ * names of endpoints and good-byes with it over a connection (connection.c), and learns of its
+ * death by the end of that. It never touches a libfabric object: of slots it uses what
+ * device->lock guards, and the descriptors of their queues, which it watches for contexts that
+ * sleep.
+ *
+ * All memory is per known task, nothing here is proportional to the size of the job.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "bootstrap/bootstrap.h"
+#include "device/ofi/reception.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#define EVENTS 32
+/* Between two looks at connections that are not through, ms. */
+#define LOOK_MS 100
+/* Connections of strangers at a time; the oldest makes room. */
+#define STRANGERS_MAX 64u
+/* How long the end waits for what is still to be said. */
+#define STOP_NS UINT64_C(1000000000)
+struct peer {
+    uint32_t task;
+    bool dead;
+    struct connection *connection; /* that we send on; NULL: none yet */
+};
+
+/* ---- telling slots ---- */
+
+/* Under device->lock. */
+static void tell_slot(struct ofi_slot *slot, const struct ofi_notice *what)
+{
+    struct ofi_notice *notice = malloc(sizeof(*notice));
+
+    if (notice == NULL) {
+        log_error("ofi: out of memory: news of endpoint %u is lost", what->endpoint);
+        return;
+    }
+    *notice = *what;
+    list_push_back(&slot->notices, &notice->link);
+    atomic_store_explicit(&slot->news, 1, memory_order_relaxed);
+    if (slot->armed && slot->open)
+        slot->port->port.params.wake(slot->port->port.params.context);
+}
+
+static void tell(struct reception *reception, uint32_t offset, const struct ofi_notice *what)
+{
+    struct ofi_device *device = reception->device;
+
+    pthread_mutex_lock(&device->lock);
+    if (device->slots[offset] != NULL && device->slots[offset]->open)
+        tell_slot(device->slots[offset], what);
+    pthread_mutex_unlock(&device->lock);
+}
+
+static void tell_dead(struct reception *reception, uint32_t task)
+{
+    const struct ofi_notice dead = {.kind = NOTICE_DEAD, .endpoint = task};
+
+    for (uint32_t i = 0; i < reception->device->contexts; i++)
+        tell(reception, i, &dead);
+}
+
+/* ---- peers ---- */
+
+static void watch_connection(struct reception *reception, struct connection *connection, int how)
+{
+    struct epoll_event event = {
+        .events = EPOLLIN | (connection_has_output(connection) ? EPOLLOUT : 0u),
+        .data.u64 = source_of(SOURCE_CONNECTION, connection),
+    };
+
+    if (epoll_ctl(reception->epoll, how, connection->fd, &event) != 0)
+        connection->state = CONNECTION_FAILED;
+}
+
+static struct peer *peer_of(struct reception *reception, uint32_t task)
+{
+    struct peer *peer = u32map_get(&reception->peers, task);
+
+    if (peer != NULL)
+        return peer;
+    peer = calloc(1, sizeof(*peer));
+    if (peer == NULL || u32map_put(&reception->peers, task, peer) != 0) {
+        free(peer);
+        return NULL;
+    }
+    peer->task = task;
+    return peer;
+}
+
+static struct connection *connect_to(struct reception *reception, uint32_t task)
+{
+    struct ofi_device *device = reception->device;
+    struct sockaddr_storage address;
+    struct connection *connection;
+    char key[BOOTSTRAP_KEY_MAX + 1];
+    char card[OFI_CARD_MAX];
+    int error;
+
+    snprintf(key, sizeof(key), "ofi.%s.%u", device->client, task);
+    error = bootstrap_get(device->bootstrap, key, card, sizeof(card));
+    if (error != 0) {
+        log_error("ofi: task %u has no card: %s", task, strerror(-error));
+        return NULL;
+    }
+    if (!reception_card_read(device, card, &address)) {
+        log_error("ofi: task %u cannot be talked to: its card is %s", task, card);
+        return NULL;
+    }
+    connection = connection_to(device, task, &address);
+    if (connection == NULL)
+        return NULL;
+    list_push_back(&reception->connections, &connection->link);
+    watch_connection(reception, connection, EPOLL_CTL_ADD);
+    return connection;
+}
+
+static void peer_died(struct reception *reception, struct peer *peer, const char *why)
+{
+    struct list *item;
+
+    if (peer->dead)
+        return;
+    log_debug("ofi: task %u: %s", peer->task, why);
+    peer->dead = true;
+    peer->connection = NULL;
+    list_for_each (item, &reception->connections) {
+        struct connection *connection = list_entry(item, struct connection, link);
+
+        if (connection->state == CONNECTION_OPEN && connection->task == peer->task)
+            connection->state = CONNECTION_FAILED;
+    }
+    tell_dead(reception, peer->task);
+}
+
+/* To the task of message->to. */
+static void send_message(struct reception *reception, const struct message *message)
+{
+    struct peer *peer = peer_of(reception, ofi_task(message->to));
+
+    if (peer == NULL)
+        return;
+    if (peer->dead) {
+        if (message->kind == MESSAGE_ASK)
+            tell_dead(reception, peer->task);
+        return;
+    }
+    if (peer->connection == NULL && message->kind == MESSAGE_LEAVE)
+        return;
+    if (peer->connection == NULL)
+        peer->connection = connect_to(reception, peer->task);
+    if (peer->connection == NULL) {
+        peer_died(reception, peer, "cannot be reached");
+        return;
+    }
+    if (connection_send(peer->connection, message) != 0)
+        log_error("ofi: out of memory: a message to task %u is lost", peer->task);
+    else if (peer->connection->state == CONNECTION_OPEN)
+        watch_connection(reception, peer->connection, EPOLL_CTL_MOD);
+}
+
+/* ---- messages ---- */
+
+/* Somebody asks for a context: its name, or that it has closed; false: it does not exist yet. */
+static bool answer(struct reception *reception, const struct message *ask)
+{
+    struct ofi_device *device = reception->device;
+    struct message reply = {.from = ask->to, .to = ask->from};
+    struct ofi_slot *slot;
+
+    pthread_mutex_lock(&device->lock);
+    slot = device->slots[ofi_offset(ask->to)];
+    if (slot != NULL && slot->open) {
+        const struct ofi_notice notice = {
+            .kind = NOTICE_NAME, .endpoint = ask->from, .name = ask->name};
+
+        tell_slot(slot, &notice);
+        reply.kind = MESSAGE_NAME;
+        reply.name = slot->name;
+    } else if (slot != NULL) {
+        reply.kind = MESSAGE_CLOSED;
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (slot == NULL)
+        return false;
+    send_message(reception, &reply);
+    return true;
+}
+
+static void wait_for_context(struct reception *reception, const struct message *ask)
+{
+    struct request *request = malloc(sizeof(*request));
+
+    if (request == NULL)
+        return;
+    request->message = *ask;
+    list_push_back(&reception->waiting, &request->link);
+}
+
+static void take_message(void *cookie, struct connection *connection, const struct message *message)
+{
+    struct reception *reception = cookie;
+    const struct ofi_device *device = reception->device;
+    struct ofi_notice notice = {.endpoint = message->from, .name = message->name};
+
+    if (ofi_task(message->from) != connection->task ||
+        ofi_task(message->to) != device->bootstrap->task ||
+        ofi_offset(message->from) >= device->contexts ||
+        ofi_offset(message->to) >= device->contexts || message->name.bytes > OFI_NAME_MAX) {
+        log_warn("ofi: task %u sends nonsense", connection->task);
+        connection->state = CONNECTION_FAILED;
+        return;
+    }
+    switch (message->kind) {
+    case MESSAGE_ASK:
+        if (!answer(reception, message))
+            wait_for_context(reception, message);
+        return;
+    case MESSAGE_NAME:
+        notice.kind = NOTICE_NAME;
+        break;
+    case MESSAGE_LEAVE:
+        notice.counted = true;
+        notice.count = message->count;
+        notice.kind = NOTICE_CLOSED;
+        break;
+    default:
+        notice.kind = NOTICE_CLOSED;
+        break;
+    }
+    tell(reception, ofi_offset(message->to), &notice);
+}
+
+/* ---- connections ---- */
+
+static void accept_all(struct reception *reception)
+{
+    for (;;) {
+        int fd = accept4(reception->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct connection *connection;
+
+        if (fd < 0)
+            return;
+        connection = connection_from(reception->device, fd);
+        if (connection == NULL)
+            return;
+        list_push_back(&reception->connections, &connection->link);
+        reception->strangers++;
+        watch_connection(reception, connection, EPOLL_CTL_ADD);
+    }
+}
+
+static bool is_stranger(enum connection_state state)
+{
+    return state == CONNECTION_GREETED || state == CONNECTION_CHECKING;
+}
+
+static void progress(struct reception *reception, struct connection *connection)
+{
+    enum connection_state before = connection->state;
+    struct peer *peer;
+
+    if (before == CONNECTION_FAILED)
+        return;
+    connection_progress(reception->device, connection, take_message, reception);
+    if (connection->state == CONNECTION_OPEN && before != CONNECTION_OPEN) {
+        peer = peer_of(reception, connection->task);
+        if (peer == NULL || peer->dead)
+            connection->state = CONNECTION_FAILED;
+        else if (peer->connection == NULL)
+            peer->connection = connection;
+        log_debug("ofi: connected with task %u", connection->task);
+    }
+    if (is_stranger(before) && !is_stranger(connection->state))
+        reception->strangers--;
+    if (connection->state != CONNECTION_FAILED) {
+        watch_connection(reception, connection, EPOLL_CTL_MOD);
+        return;
+    }
+    /* The end of a conversation with one of us is the end of that task; strangers come and go. */
+    if (!is_stranger(before)) {
+        peer = peer_of(reception, connection->task);
+        if (peer != NULL)
+            peer_died(reception, peer, "its connection has ended");
+    } else {
+        log_info("ofi: sent a stranger away");
+    }
+}
+
+/* Those that take too long, and those that are over. */
+static void sweep(struct reception *reception)
+{
+    uint64_t now = clock_now_ns();
+    struct list *item, *following;
+
+    list_for_each (item, &reception->connections) {
+        struct connection *connection = list_entry(item, struct connection, link);
+        bool stranger = is_stranger(connection->state);
+        struct peer *peer;
+
+        if (connection->state == CONNECTION_FAILED || connection->deadline == 0)
+            continue;
+        if (now < connection->deadline && !(stranger && reception->strangers > STRANGERS_MAX))
+            continue;
+        connection->state = CONNECTION_FAILED;
+        peer = stranger ? NULL : peer_of(reception, connection->task);
+        if (stranger)
+            reception->strangers--;
+        else if (peer != NULL)
+            peer_died(reception, peer, "does not answer");
+    }
+    list_for_each_safe (item, following, &reception->connections) {
+        struct connection *connection = list_entry(item, struct connection, link);
+
+        if (connection->state == CONNECTION_FAILED)
+            connection_free(connection);
+    }
+}
+
+/* ---- the thread ---- */
+
+static void take_requests(struct reception *reception, bool *stopping)
+{
+    struct ofi_device *device = reception->device;
+    struct list requests, again;
+    struct list *item;
+    uint64_t rings;
+
+    list_init(&requests);
+    list_init(&again);
+    if (read(reception->bell, &rings, sizeof(rings)) < 0)
+        rings = 0;
+    pthread_mutex_lock(&device->lock);
+    list_splice_back(&requests, &reception->requests);
+    *stopping = reception->stopping;
+    if (reception->opened)
+        list_splice_back(&again, &reception->waiting);
+    reception->opened = false;
+    pthread_mutex_unlock(&device->lock);
+    while ((item = list_pop_front(&again)) != NULL) {
+        struct request *request = list_entry(item, struct request, link);
+
+        if (answer(reception, &request->message))
+            free(request);
+        else
+            list_push_back(&reception->waiting, item);
+    }
+    while ((item = list_pop_front(&requests)) != NULL) {
+        struct request *request = list_entry(item, struct request, link);
+
+        send_message(reception, &request->message);
+        free(request);
+    }
+}
+
+/* A queue that a sleeping context waits for has something. */
+static void wake_slot(struct reception *reception, struct ofi_slot *slot)
+{
+    pthread_mutex_lock(&reception->device->lock);
+    if (slot->armed && slot->open)
+        slot->port->port.params.wake(slot->port->port.params.context);
+    pthread_mutex_unlock(&reception->device->lock);
+}
+
+static void take_event(struct reception *reception, uint64_t data, bool *stopping)
+{
+    void *object = (void *)(uintptr_t)(data & ~UINT64_C(3));
+
+    switch ((enum source)(data & 3)) {
+    case SOURCE_CONNECTION:
+        progress(reception, object);
+        break;
+    case SOURCE_SLOT:
+        wake_slot(reception, object);
+        break;
+    case SOURCE_LISTENER:
+        accept_all(reception);
+        break;
+    case SOURCE_BELL:
+        take_requests(reception, stopping);
+        break;
+    }
+}
+
+static bool has_something_to_say(const struct reception *reception)
+{
+    const struct list *item;
+
+    list_for_each (item, &reception->connections) {
+        const struct connection *connection =
+            list_entry((struct list *)(uintptr_t)item, struct connection, link);
+
+        if (connection->state != CONNECTION_FAILED && connection->out_bytes != 0)
+            return true;
+    }
+    return false;
+}
+
+void *reception_run(void *cookie)
+{
+    struct reception *reception = cookie;
+    struct epoll_event events[EVENTS];
+    uint64_t end = 0;
+    bool stopping = false;
+
+    while (!stopping || (has_something_to_say(reception) && clock_now_ns() < end)) {
+        int count = epoll_wait(reception->epoll, events, EVENTS,
+                               list_empty(&reception->connections) ? -1 : LOOK_MS);
+
+        for (int i = 0; i < count; i++)
+            take_event(reception, events[i].data.u64, &stopping);
+        if (stopping && end == 0)
+            end = clock_now_ns() + STOP_NS;
+        sweep(reception);
+    }
+    return NULL;
+}

@@ -1,0 +1,55 @@
+/*
+ * The reception's own: what its files (reception.c, door.c) share. Contexts use what ofi.h
+ * declares.
+ */
+#ifndef LIBPAMI_DEVICE_OFI_RECEPTION_H
+#define LIBPAMI_DEVICE_OFI_RECEPTION_H
+
+#include <sys/types.h>
+
+#include "device/ofi/connection.h"
+
+struct reception {
+    struct ofi_device *device;
+    pthread_t thread;
+    pid_t pid;
+    bool running;
+    int epoll, listener, bell;
+    struct list requests; /* under device->lock */
+    bool stopping;        /* under device->lock */
+    bool opened;          /* under device->lock: a slot has been opened */
+    struct list waiting;  /* asks for contexts that do not exist yet */
+    struct list connections;
+    uint32_t strangers;
+    struct u32map peers;
+};
+
+/* What contexts want to be sent, or an ask that waits for a context to be created. */
+struct request {
+    struct list link;
+    struct message message;
+};
+
+/* What an event of the epoll set is about: the low bits of a pointer. */
+enum source {
+    SOURCE_CONNECTION,
+    SOURCE_SLOT,
+    SOURCE_LISTENER,
+    SOURCE_BELL,
+};
+
+static inline uint64_t source_of(enum source source, const void *object)
+{
+    return (uint64_t)(uintptr_t)object | (uint64_t)source;
+}
+
+/* The thread. */
+void *reception_run(void *reception);
+
+void reception_card_write(const struct ofi_device *device, uint16_t port, char *card, size_t size);
+
+/* False: the task uses another provider, or an address that makes no sense. */
+bool reception_card_read(const struct ofi_device *device, const char *card,
+                         struct sockaddr_storage *to);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * Sleeping contexts. A context sleeps on its first port, which is shared memory nearly always;
+ * while it does, the reception watches the descriptor of the slot's completion queue, and wakes
+ * the context when something comes. Where a queue has no descriptor, or one that always says yes,
+ * sleeps are short instead.
+ */
+#include <time.h>
+
+#include "device/ofi/ofi.h"
+
+/* Longest sleep of a context whose port cannot be waited for, us. */
+#define BLIND_SLEEP_US 500u
+/* Sleeps in a row that ended with nothing having come: the descriptor is not worth listening to. */
+#define FALSE_ALARMS_MAX 100u
+
+static struct ofi_slot *slot_of(struct port *port)
+{
+    return container_of(port, struct ofi_port, port)->slot;
+}
+
+void ofi_arm(struct port *base)
+{
+    struct ofi_slot *slot = slot_of(base);
+    struct fid *queue = &slot->cq->fid;
+
+    if (slot->cq_fd < 0 || slot->false_alarms > FALSE_ALARMS_MAX)
+        base->sleep_us = BLIND_SLEEP_US;
+    slot->false_alarms++;
+    pthread_mutex_lock(&slot->device->lock);
+    slot->armed = true;
+    pthread_mutex_unlock(&slot->device->lock);
+    if (base->sleep_us != 0)
+        return;
+    if (fi_trywait(slot->device->provider.fabric, &queue, 1) == 0)
+        reception_watch(slot->device->reception, slot, true);
+    else
+        base->params.wake(base->params.context);
+}
+
+void ofi_disarm(struct port *base)
+{
+    struct ofi_slot *slot = slot_of(base);
+
+    pthread_mutex_lock(&slot->device->lock);
+    slot->armed = false;
+    pthread_mutex_unlock(&slot->device->lock);
+    slot->skip = 0;
+    if (base->sleep_us == 0)
+        reception_watch(slot->device->reception, slot, false);
+}
+
+/* Only where no other device is, which is not worth a descriptor. */
+void ofi_sleep(struct port *base, uint64_t microseconds)
+{
+    struct timespec pause = {.tv_nsec = BLIND_SLEEP_US * 1000};
+
+    (void)base;
+    if (microseconds < BLIND_SLEEP_US)
+        pause.tv_nsec = (long)microseconds * 1000;
+    nanosleep(&pause, NULL);
+}
+
+void ofi_wake(struct port *base)
+{
+    (void)base;
+}

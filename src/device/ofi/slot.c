@@ -1,0 +1,284 @@
+/*
+ * Slots: a libfabric endpoint with its own domain, address vector, completion queue and buffers.
+ *
+ * Each slot has a domain of its own because providers that are told FI_THREAD_DOMAIN lock nothing
+ * within a domain, and contexts belong to different threads.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/ofi/ofi.h"
+#include "util/log.h"
+#include "util/option.h"
+
+/* Packets of the largest size that a receive buffer holds. */
+#define PACKETS_PER_BUFFER 16u
+
+/* A call of libfabric that failed; named in the log, once. */
+static int failed(const char *call, long error)
+{
+    log_error("ofi: %s: %s", call, fi_strerror((int)-error));
+    return error == -FI_ENOMEM ? -ENOMEM : -EIO;
+}
+
+static int open_queue(struct ofi_slot *slot)
+{
+    struct fi_cq_attr attributes = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD};
+    int error = fi_cq_open(slot->domain, &attributes, &slot->cq, NULL);
+
+    slot->cq_fd = -1;
+    if (error == 0 && fi_control(&slot->cq->fid, FI_GETWAIT, &slot->cq_fd) == 0)
+        return 0;
+    slot->cq_fd = -1;
+    if (error == 0)
+        return 0;
+    attributes.wait_obj = FI_WAIT_NONE;
+    return fi_cq_open(slot->domain, &attributes, &slot->cq, NULL);
+}
+
+static int register_region(struct ofi_slot *slot, void *memory, size_t bytes, uint64_t access,
+                           uint64_t key, struct ofi_region *region)
+{
+    int error = fi_mr_reg(slot->domain, memory, bytes, access, 0, key, 0, &region->mr, NULL);
+
+    if (error != 0) {
+        region->mr = NULL;
+        return error;
+    }
+    if (slot->device->provider.info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+        error = fi_mr_bind(region->mr, &slot->ep->fid, 0);
+        if (error == 0)
+            error = fi_mr_enable(region->mr);
+    }
+    region->descriptor = fi_mr_desc(region->mr);
+    return error;
+}
+
+static void release_region(struct ofi_region *region)
+{
+    if (region->mr != NULL)
+        fi_close(&region->mr->fid);
+    region->mr = NULL;
+}
+
+/*
+ * The whole address space under one key that nobody can guess, so that any memory can be read by
+ * those who were told the key. Software providers can; where it fails, or where every piece of
+ * memory would have to be registered by itself, large data goes by packets.
+ */
+static void register_everything(struct ofi_slot *slot)
+{
+    const struct fi_info *info = slot->device->provider.info;
+    uint64_t key = 0;
+    int error;
+
+    if (!slot->device->provider.remote_read || (info->caps & FI_RMA) == 0 ||
+        (info->domain_attr->mr_mode & (FI_MR_LOCAL | FI_MR_ENDPOINT)) != 0 ||
+        !proof_random(&key, sizeof(key)))
+        return;
+    if (info->domain_attr->mr_key_size < sizeof(key))
+        key &= (UINT64_C(1) << (8 * info->domain_attr->mr_key_size)) - 1;
+    error = register_region(slot, NULL, SIZE_MAX, FI_REMOTE_READ, key, &slot->all);
+    if (error != 0) {
+        log_info("ofi: no remote reads: %s", fi_strerror(-error));
+        return;
+    }
+    slot->name.readable = true;
+    slot->name.key = fi_mr_key(slot->all.mr);
+}
+
+static int open_endpoint(struct ofi_slot *slot)
+{
+    const struct ofi_provider *provider = &slot->device->provider;
+    struct fi_av_attr av = {.type = FI_AV_UNSPEC, .count = 64};
+    size_t bytes = OFI_NAME_MAX;
+    int error = fi_domain(provider->fabric, provider->info, &slot->domain, NULL);
+
+    if (error != 0)
+        return failed("fi_domain", error);
+    error = open_queue(slot);
+    if (error != 0)
+        return failed("fi_cq_open", error);
+    error = fi_av_open(slot->domain, &av, &slot->av, NULL);
+    if (error != 0)
+        return failed("fi_av_open", error);
+    error = fi_endpoint(slot->domain, provider->info, &slot->ep, NULL);
+    if (error != 0)
+        return failed("fi_endpoint", error);
+    error = fi_ep_bind(slot->ep, &slot->cq->fid, FI_TRANSMIT | FI_RECV);
+    if (error == 0)
+        error = fi_ep_bind(slot->ep, &slot->av->fid, 0);
+    if (error == 0)
+        error = fi_enable(slot->ep);
+    if (error != 0)
+        return failed("fi_enable", error);
+    error = fi_getname(&slot->ep->fid, slot->name.name, &bytes);
+    if (error != 0 || bytes > OFI_NAME_MAX)
+        return failed("fi_getname", error != 0 ? error : -FI_ETOOSMALL);
+    slot->name.bytes = (uint32_t)bytes;
+    return 0;
+}
+
+/* ---- buffers ---- */
+
+int ofi_slot_post(struct ofi_slot *slot, struct ofi_receive *receive)
+{
+    struct iovec vector = {.iov_base = receive->memory, .iov_len = slot->receive_bytes};
+    void *descriptor = slot->receive_region.descriptor;
+    struct fi_msg message = {
+        .msg_iov = &vector,
+        .desc = &descriptor,
+        .iov_count = 1,
+        .addr = FI_ADDR_UNSPEC,
+        .context = &receive->context,
+    };
+    int cancel = ofi_enter();
+    ssize_t error =
+        fi_recvmsg(slot->ep, &message, slot->device->provider.multi_receive ? FI_MULTI_RECV : 0);
+
+    ofi_leave(cancel);
+    receive->posted = error == 0;
+    return error == 0 ? 0 : error == -FI_EAGAIN ? -EAGAIN : failed("fi_recvmsg", error);
+}
+
+static int make_receives(struct ofi_slot *slot, size_t frame)
+{
+    bool multi = slot->device->provider.multi_receive;
+    uint32_t buffers = (uint32_t)option_int(OPT_OFI_RECEIVE_BUFFERS);
+
+    slot->receive_count = multi ? buffers : buffers * PACKETS_PER_BUFFER;
+    slot->receive_bytes = multi ? frame * PACKETS_PER_BUFFER : frame;
+    slot->receives = calloc(slot->receive_count, sizeof(*slot->receives));
+    slot->straight = malloc(frame);
+    slot->receive_memory =
+        aligned_alloc(4096, (slot->receive_count * slot->receive_bytes + 4095) & ~(size_t)4095);
+    if (slot->receives == NULL || slot->receive_memory == NULL || slot->straight == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < slot->receive_count; i++)
+        slot->receives[i].memory = slot->receive_memory + i * slot->receive_bytes;
+    return 0;
+}
+
+static int make_buffers(struct ofi_slot *slot, size_t frame)
+{
+    size_t count = (size_t)option_int(OPT_OFI_SEND_BUFFERS);
+
+    slot->buffers = calloc(count, sizeof(*slot->buffers));
+    slot->send_memory = aligned_alloc(4096, (count * frame + 4095) & ~(size_t)4095);
+    if (slot->buffers == NULL || slot->send_memory == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        slot->buffers[i].memory = slot->send_memory + i * frame;
+        slot->buffers[i].operation.done = ofi_buffer_done;
+        list_push_back(&slot->free, &slot->buffers[i].operation.link);
+    }
+    return 0;
+}
+
+static int register_buffers(struct ofi_slot *slot, size_t frame)
+{
+    size_t sends = (size_t)option_int(OPT_OFI_SEND_BUFFERS) * frame;
+    size_t receives = slot->receive_count * slot->receive_bytes;
+    int error;
+
+    if ((slot->device->provider.info->domain_attr->mr_mode & FI_MR_LOCAL) == 0)
+        return 0;
+    error = register_region(slot, slot->send_memory, sends, FI_SEND, 1, &slot->send_region);
+    if (error == 0)
+        error = register_region(slot, slot->receive_memory, receives, FI_RECV, 2,
+                                &slot->receive_region);
+    return error == 0 ? 0 : failed("fi_mr_reg", error);
+}
+
+static int post_all(struct ofi_slot *slot, size_t frame)
+{
+    int error = 0;
+
+    /* After fi_enable: the shm provider crashes when it comes before. */
+    if (slot->device->provider.multi_receive)
+        fi_setopt(&slot->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &frame, sizeof(frame));
+    for (uint32_t i = 0; i < slot->receive_count && error == 0; i++)
+        error = ofi_slot_post(slot, &slot->receives[i]);
+    return error;
+}
+
+int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **out)
+{
+    struct ofi_slot *slot = calloc(1, sizeof(*slot));
+    const struct fi_info *info = device->provider.info;
+    size_t frame;
+    int error;
+
+    if (slot == NULL)
+        return -ENOMEM;
+    slot->device = device;
+    slot->offset = offset;
+    slot->packet_max = option_bytes(OPT_OFI_PACKET_BYTES) & ~(size_t)7;
+    slot->credits = (uint32_t)option_int(OPT_OFI_CREDITS);
+    slot->inject_max = info->tx_attr->inject_size;
+    slot->cq_fd = -1;
+    frame = ofi_frame_bytes(slot->packet_max);
+    list_init(&slot->free);
+    list_init(&slot->links);
+    list_init(&slot->owing);
+    list_init(&slot->blocked);
+    list_init(&slot->reads);
+    list_init(&slot->orphans);
+    list_init(&slot->notices);
+    error = open_endpoint(slot);
+    if (error == 0)
+        error = make_receives(slot, frame);
+    if (error == 0)
+        error = make_buffers(slot, frame);
+    if (error == 0)
+        error = register_buffers(slot, frame);
+    if (error == 0)
+        error = post_all(slot, frame);
+    if (error != 0) {
+        ofi_slot_free(slot);
+        return error;
+    }
+    register_everything(slot);
+    *out = slot;
+    return 0;
+}
+
+static void close_object(struct fid *fid)
+{
+    int error = fi_close(fid);
+
+    if (error != 0)
+        log_debug("ofi: fi_close: %s", fi_strerror(-error));
+}
+
+/* Nobody advances it any more, and the reception knows it no longer. */
+void ofi_slot_free(struct ofi_slot *slot)
+{
+    struct list *item;
+
+    release_region(&slot->all);
+    if (slot->ep != NULL)
+        close_object(&slot->ep->fid);
+    ofi_reads_finish(slot);
+    release_region(&slot->receive_region);
+    release_region(&slot->send_region);
+    if (slot->cq != NULL)
+        close_object(&slot->cq->fid);
+    if (slot->av != NULL)
+        close_object(&slot->av->fid);
+    if (slot->domain != NULL)
+        close_object(&slot->domain->fid);
+    while ((item = list_pop_front(&slot->links)) != NULL)
+        ofi_link_free(list_entry(item, struct ofi_link, link));
+    while ((item = list_pop_front(&slot->notices)) != NULL)
+        free(list_entry(item, struct ofi_notice, link));
+    u32map_finish(&slot->map);
+    free(slot->straight);
+    free(slot->receives);
+    free(slot->receive_memory);
+    free(slot->buffers);
+    free(slot->send_memory);
+    free(slot);
+}
