@@ -54,7 +54,7 @@ sub command
         return (undef, 'not built') if !-x "$bench/$program";
         return ["$bench/$program", @arguments];
     }
-    if ($contender =~ /^(?:ucx-(tag|am)|(uct))$/) {
+    if ($contender =~ /^(?:ucx-(tag|am|rma)|(uct))$/) {
         return (undef, 'not installed') if !find('ucx_perftest');
         return (undef, 'no such test')  if !$suite->{ucx};
         return ["$self->{source}/peer/ucx", $suite->{ucx}, $1 // $2];

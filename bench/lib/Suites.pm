@@ -41,6 +41,7 @@ our %about_contender = (
     'ucx-tag'     => 'ucx_perftest, tagged messages; buffers not rewritten',
     'ucx-am'      => 'ucx_perftest, active messages; buffers not rewritten, data not copied out',
     uct           => 'ucx_perftest, transport layer (posix); one packet, data not copied out',
+    'ucx-rma'     => 'ucx_perftest, one-sided operations on memory of its own; always the same place',
 );
 
 sub size
@@ -263,6 +264,63 @@ my @job = ({
         ['pss_all_to_all', 'PSS after all-to-all'], ['rss_all_to_all', 'RSS after all-to-all'])],
 });
 
-our @suites = (@latency, @bandwidth, @rate, @rmw, @post, @threads, @token, @job);
+# One-sided. The figures of bench/onesided.h; $what names the memory that is written to or read.
+sub onesided_row
+{
+    my ($measure, $bytes, @more) = @_;
+    my $slow = $measure =~ /latency|fetch_add$/;
+    (my $words = $measure) =~ s/_latency//;
+    $words =~ tr/_/ /;
+    my %row = (
+        id       => "$words " . size($bytes),
+        of       => ["$measure,$bytes"],
+        unit     => $slow ? 'us' : $measure =~ /rate/ ? 'M/s' : 'GB/s',
+        better   => $slow ? 'less' : 'more',
+        by_probe => 0,
+        limit    => ["$measure,$bytes"],
+        unfair   => $measure =~ /bandwidth/ ? ['ucx-rma'] : [],
+        target   => [['peer', $slow ? '<=' : '>=', 1]],
+        says     => 'ahead',
+        @more,
+    );
+    return \%row;
+}
+
+my @near_limit = (target => [['peer', '>=', 1], ['limit', '>=', 0.95]],
+    says => 'ahead, >=0.95 limit');
+
+my @rma = ({
+    name => 'rma', group => 'rma', tasks => 2, pin => 1, peers => ['openmpi', 'mpich', 'ucx-rma'],
+    what => 'put and get, memory that the node shares (of the run-time: shared heap, windows)',
+    ours => ['rma'], mpi => ['mpi_rma'], ucx => 'rma', limit => ['limit_rma'],
+    rows => [
+        (map { onesided_row("${_}_latency", 8, target => [['peer', '<=', 1], ['limit', '<=', 10]],
+            says => 'ahead, <=10 limit (20 ns)') } qw(put get)),
+        (map { onesided_row("${_}_latency", 4096) } qw(put get)),
+        onesided_row('put_bandwidth', 8),
+        (map { onesided_row($_, 65536, @near_limit) } qw(put_bandwidth get_bandwidth)),
+        (map { onesided_row($_, 1 << 20, @near_limit) } qw(put_bandwidth get_bandwidth)),
+        (map { onesided_row($_, 4 << 20, @near_limit) } qw(put_bandwidth get_bandwidth)),
+        (map { onesided_row('put_strided', $_) } 8, 64, 512, 4096, 65536),
+        onesided_row('fetch_add', 8, target => [['peer', '<=', 1], ['limit', '<=', 2.7]],
+            says => 'ahead, <=2.7 limit (15 ns)'),
+        onesided_row('fetch_add_rate', 8),
+    ],
+}, {
+    name => 'rma-plain', group => 'rma', tasks => 2, pin => 1, peers => ['openmpi', 'mpich'],
+    what => 'the same with ordinary memory that nobody has announced (MPI: a window made of it)',
+    ours => ['rma', '--plain', '--block-min', '4k', '--step', '3'],
+    mpi => ['mpi_rma', '--plain', '--block-min', '4k', '--step', '3'],
+    limit => ['limit_rma', '--plain', '--block-min', '4k', '--step', '3'],
+    rows => [
+        map({ $_->{id} = "plain $_->{id}"; $_ }
+            (map { onesided_row($_, 8) } qw(put_latency get_latency)),
+            (map { onesided_row($_, 32768) } qw(put_bandwidth get_bandwidth)),
+            (map { onesided_row($_, 2 << 20) } qw(put_bandwidth get_bandwidth)),
+            (map { onesided_row('put_strided', $_) } 4096, 65536)),
+    ],
+});
+
+our @suites = (@latency, @bandwidth, @rate, @rmw, @rma, @post, @threads, @token, @job);
 
 1;
