@@ -100,7 +100,6 @@ enum packet_protocol {
     PROTOCOL_FENCE,     /* answer when all messages before this one are finished */
     PROTOCOL_RMW,       /* an atomic operation to be executed */
     PROTOCOL_RMW_REPLY, /* what the word was before */
-    PROTOCOL_GEOMETRY,  /* a geometry is being created */
     PROTOCOL_COUNT
 };
 
@@ -139,9 +138,6 @@ struct context {
     struct am *am;         /* of src/coll */
     struct shared *shared; /* of src/coll/shared */
     struct geometry_context *geometry;
-    /* What floors above p2p hear of endpoints that go and come back; NULL: nobody listens. */
-    void (*on_gone)(struct context *context, uint32_t endpoint);
-    void (*on_back)(struct context *context, uint32_t endpoint);
     uint64_t counters[COUNTER_COUNT];
     struct misuse misuse;
 

@@ -132,9 +132,9 @@ static void member_gone(struct group *group, uint32_t endpoint)
         hooks_of(group)->member_gone(group, rank);
 }
 
-static void endpoint_gone(struct context *context, uint32_t endpoint)
+static void endpoint_gone(struct message_watch *watch, struct context *context, uint32_t endpoint)
 {
-    struct geometry_context *own = context->geometry;
+    struct geometry_context *own = container_of(watch, struct geometry_context, watch);
     size_t cursor = 0;
     uint64_t identity;
     struct group *group;
@@ -149,10 +149,11 @@ static void endpoint_gone(struct context *context, uint32_t endpoint)
 }
 
 /* A new incarnation of the endpoint: of the older geometries it can only be in the world. */
-static void endpoint_back(struct context *context, uint32_t endpoint)
+static void endpoint_back(struct message_watch *watch, struct context *context, uint32_t endpoint)
 {
-    struct geometry_context *own = context->geometry;
+    struct geometry_context *own = container_of(watch, struct geometry_context, watch);
 
+    (void)context;
     if (u64map_remove(&own->gone, endpoint) == NULL)
         return;
     if (own->world.gone != 0 && topology_rank(own->world.topology, endpoint) != TOPOLOGY_NO_RANK)
@@ -174,9 +175,10 @@ int geometry_attach(struct context *context)
     group_init(&own->world, &client->world, context, &own->world_topology,
                IDENTITY_WORLD + context->offset);
     context->geometry = own;
-    context->on_gone = endpoint_gone;
-    context->on_back = endpoint_back;
-    context->protocols[PROTOCOL_GEOMETRY] = join_handle_packet;
+    own->watch.gone = endpoint_gone;
+    own->watch.back = endpoint_back;
+    message_watch(context, &own->watch);
+    message_register(context, MESSAGE_GEOMETRY, join_handle_message, client);
     pthread_mutex_lock(&client->lock);
     list_push_back(&client->contexts, &own->link);
     pthread_mutex_unlock(&client->lock);
@@ -218,8 +220,7 @@ void geometry_detach(struct context *context)
     }
     u64map_finish(&own->groups);
     u64map_finish(&own->gone);
-    context->on_gone = NULL;
-    context->on_back = NULL;
+    list_remove(&own->watch.link);
     context->geometry = NULL;
     free(own);
 }

@@ -23,18 +23,18 @@
 
 #include "geometry/neighbour.h"
 #include "geometry/state.h"
-#include "p2p/control.h"
+#include "p2p/message.h"
 #include "util/error.h"
 #include "util/log.h"
 
 #define RADIX 4u
 #define NO_ENDPOINT UINT32_MAX
 
-enum message_kind {
-    MESSAGE_UP,
-    MESSAGE_DOWN,
-    MESSAGE_HERE, /* my creation's context is no member: send there as well */
-    MESSAGE_KINDS
+enum join_kind {
+    JOIN_UP,
+    JOIN_DOWN,
+    JOIN_HERE, /* my creation's context is no member: send there as well */
+    JOIN_KINDS
 };
 
 struct key {
@@ -44,7 +44,7 @@ struct key {
     uint32_t sequence;
 };
 
-/* The protocol data of a packet. */
+/* The header of an internal message, which has no data. */
 struct message {
     struct key key;
     uint64_t number;
@@ -54,9 +54,7 @@ struct message {
     uint16_t result; /* pami_result_t */
 };
 
-#define MESSAGE_WORDS ((uint32_t)(sizeof(struct message) / 8))
-
-_Static_assert(sizeof(struct message) == 48, "counted in words, without holes");
+_Static_assert(sizeof(struct message) == MESSAGE_HEADER_SHORT, "goes the fast way, has no holes");
 
 /* The other end of an edge of the tree. */
 struct edge {
@@ -99,6 +97,14 @@ static bool is_member(const struct join *join, uint32_t endpoint)
     return topology_rank(&join->team->topology, endpoint) != TOPOLOGY_NO_RANK;
 }
 
+static int send_copy(struct context *context, uint32_t endpoint, const struct message *message)
+{
+    int sent = message_send(context, endpoint, MESSAGE_GEOMETRY, message, sizeof(*message), NULL, 0,
+                            NULL, NULL);
+
+    return sent < 0 ? sent : 0;
+}
+
 /*
  * A copy to each endpoint of the task that may be listening. Where our own creation's context is no
  * member, the others' are likely to have the same offset. -EPIPE: a member has gone; -ENOMEM.
@@ -117,7 +123,7 @@ static int send_copies(const struct join *join, struct context *context, const s
 
         if (!member && endpoint != edge->extra && offset != guess)
             continue;
-        error = control_send(context, endpoint, PROTOCOL_GEOMETRY, message, MESSAGE_WORDS);
+        error = send_copy(context, endpoint, message);
         if (error != 0 && member)
             result = error;
     }
@@ -125,7 +131,7 @@ static int send_copies(const struct join *join, struct context *context, const s
 }
 
 static int send_message(struct join *join, struct context *context, struct edge *edge,
-                        enum message_kind kind)
+                        enum join_kind kind)
 {
     struct u64map *neighbours = &join->team->client->neighbours;
     struct message message = {
@@ -139,7 +145,7 @@ static int send_message(struct join *join, struct context *context, struct edge 
 
     if (message.number == 0)
         return -ENOMEM;
-    if (kind == MESSAGE_UP)
+    if (kind == JOIN_UP)
         join->up_number = message.number;
     return send_copies(join, context, edge, &message);
 }
@@ -208,7 +214,7 @@ static void settle(struct join *join, struct context *context)
     struct creation *creation = join->creation;
 
     for (uint32_t i = 0; i < join->child_count; i++)
-        send_message(join, context, &join->children[i], MESSAGE_DOWN);
+        send_message(join, context, &join->children[i], JOIN_DOWN);
     join->creation = NULL;
     if (creation->result == PAMI_SUCCESS)
         creation->result = join->result;
@@ -240,7 +246,7 @@ static void step(struct join *join, struct context *context)
             join->identity =
                 (uint64_t)client->core->task << IDENTITY_TASK_SHIFT | client->next_identity++;
         settle(join, context);
-    } else if (send_message(join, context, &join->parent, MESSAGE_UP) != 0) {
+    } else if (send_message(join, context, &join->parent, JOIN_UP) != 0) {
         parent_gone(join, context);
     }
 }
@@ -317,10 +323,10 @@ static bool take_here(struct join *join, struct context *context, uint32_t task,
             struct message up = {.key = join->key,
                                  .number = join->up_number,
                                  .context = join->own,
-                                 .kind = MESSAGE_UP,
+                                 .kind = JOIN_UP,
                                  .result = (uint16_t)join->result};
 
-            control_send(context, message->context, PROTOCOL_GEOMETRY, &up, MESSAGE_WORDS);
+            send_copy(context, message->context, &up);
         }
         return true;
     }
@@ -332,9 +338,9 @@ static bool take(struct join *join, struct context *context, uint32_t task,
 {
     if (!key_equal(&join->key, &message->key))
         return false;
-    if (message->kind == MESSAGE_UP)
+    if (message->kind == JOIN_UP)
         return take_up(join, context, task, message);
-    if (message->kind == MESSAGE_DOWN)
+    if (message->kind == JOIN_DOWN)
         return take_down(join, context, task, message);
     return take_here(join, context, task, message);
 }
@@ -354,45 +360,51 @@ static void keep_early(struct geometry_client *client, struct context *context, 
     list_push_back(&client->early, &early->link);
 }
 
-static bool is_sound(const struct context *context, const struct packet_header *head,
-                     const struct message *message)
+static bool is_sound(const struct context *context, uint32_t origin, const struct message *message)
 {
-    return message->kind < MESSAGE_KINDS && message->result <= PAMI_OTHER &&
-           endpoint_task(message->context) == endpoint_task(head->origin) &&
+    return message->kind < JOIN_KINDS && message->result <= PAMI_OTHER &&
+           endpoint_task(message->context) == endpoint_task(origin) &&
            endpoint_offset(message->context) < context->core->contexts_max;
 }
 
-void join_handle_packet(struct context *context, const struct packet_header *head, void *body)
+/* True when a join had use for it. */
+static bool offer(struct geometry_client *client, struct context *context, uint32_t task,
+                  const struct message *message)
 {
-    struct geometry_client *client = context->core->geometry;
-    uint32_t task = endpoint_task(head->origin);
-    struct list *item, *following;
-    struct message message;
-    bool taken = false;
+    struct list *item;
 
-    if (head->meta_words != MESSAGE_WORDS || head->header_bytes != 0 || head->payload_bytes != 0) {
-        context->counters[COUNTER_FOREIGN]++;
-        return;
+    list_for_each (item, &client->joins) {
+        struct join *join = list_entry(item, struct join, link);
+
+        if (!take(join, context, task, message))
+            continue;
+        reap(join);
+        return true;
     }
-    memcpy(&message, body, sizeof(message));
-    if (!is_sound(context, head, &message)) {
+    return false;
+}
+
+void join_handle_message(pami_context_t handle, void *cookie, const void *header, size_t bytes,
+                         const void *pipe, size_t data_bytes, pami_endpoint_t origin,
+                         pami_recv_t *recv)
+{
+    struct geometry_client *client = cookie;
+    struct context *context = handle;
+    uint32_t task = endpoint_task(origin);
+    struct message message;
+
+    (void)pipe;
+    (void)recv;
+    if (bytes == sizeof(message))
+        memcpy(&message, header, sizeof(message));
+    if (bytes != sizeof(message) || data_bytes != 0 || !is_sound(context, origin, &message)) {
         context->counters[COUNTER_FOREIGN]++;
         return;
     }
     pthread_mutex_lock(&client->lock);
-    if (neighbour_is_new(&client->neighbours, task, message.number)) {
-        list_for_each_safe (item, following, &client->joins) {
-            struct join *join = list_entry(item, struct join, link);
-
-            taken = take(join, context, task, &message);
-            if (taken) {
-                reap(join);
-                break;
-            }
-        }
-        if (!taken)
-            keep_early(client, context, task, &message);
-    }
+    if (neighbour_is_new(&client->neighbours, task, message.number) &&
+        !offer(client, context, task, &message))
+        keep_early(client, context, task, &message);
     pthread_mutex_unlock(&client->lock);
 }
 
@@ -448,7 +460,7 @@ static bool watch(const struct join *join, struct context *context, const struct
         uint32_t endpoint = endpoint_make(edge->task, offset);
 
         if (is_member(join, endpoint))
-            return control_watch(context, endpoint) == 0;
+            return message_expect(context, endpoint) == 0;
     }
     return true;
 }
@@ -471,7 +483,7 @@ static void join_begin(struct join *join, struct context *context)
     list_push_back(&client->joins, &join->link);
     if (!is_member(join, join->own))
         for (uint32_t i = 0; i < join->child_count; i++)
-            send_message(join, context, &join->children[i], MESSAGE_HERE);
+            send_message(join, context, &join->children[i], JOIN_HERE);
     watch_all(join, context);
     list_for_each_safe (item, following, &client->early) {
         struct early *early = list_entry(item, struct early, link);

@@ -12,6 +12,7 @@
 #include <pthread.h>
 
 #include "geometry/geometry.h"
+#include "p2p/message.h"
 
 /* The world's identity, for each context offset another one; all others have a task's number in
  * their upper bits and begin behind these in the lower ones. */
@@ -38,6 +39,7 @@ struct geometry_context {
     struct context *context;
     struct geometry_client *client;
     struct list link;
+    struct message_watch watch;
     struct u64map groups; /* by identity, open ones, without the world */
     struct u64map gone;   /* by endpoint: those that have left and not come back */
     struct group world;
@@ -97,7 +99,9 @@ struct creation {
 
 /* Starts a creation, which is the protocol's from now on. 0 or -ENOMEM with nothing changed. */
 int join_start(struct creation *creation);
-protocol_handler join_handle_packet;
+void join_handle_message(pami_context_t context, void *cookie, const void *header, size_t bytes,
+                         const void *pipe, size_t data_bytes, pami_endpoint_t origin,
+                         pami_recv_t *recv);
 
 /* The endpoint has left: what waits for its task fails. */
 void join_endpoint_gone(struct context *context, uint32_t endpoint);

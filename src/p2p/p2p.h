@@ -11,7 +11,6 @@
  *   operation.c   the queue of a peer
  *   rma*.c        one-sided transfers, see rma.h
  *   fence.c       fences
- *   control.c     packets of a few words for the floors above
  *   p2p.c         attaching to a context, peers that go, draining
  *
  * Protocols
