@@ -15,6 +15,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/digest.h"
+#include "coll/coll.h"
 #include "geometry/geometry.h"
 #include "p2p/p2p.h"
 #include "util/clock.h"
@@ -160,7 +161,7 @@ static struct client *client_new(const char *name, struct bootstrap *bootstrap)
         .client = client,
     };
     fill_processor_name(client);
-    if (fill_local(client) != 0 || geometry_open(&client->core, NULL) != 0) {
+    if (fill_local(client) != 0 || geometry_open(&client->core, &coll_geometry_hooks) != 0) {
         free(client->local_tasks);
         free(client);
         return NULL;

@@ -8,6 +8,7 @@
 
 #include "client/async.h"
 #include "client/client.h"
+#include "coll/coll.h"
 #include "context/registry.h"
 #include "geometry/geometry.h"
 #include "p2p/p2p.h"
@@ -25,13 +26,16 @@ static int attach(struct context *context)
 
     if (error != 0)
         return error;
-    error = geometry_attach(context);
+    error = coll_attach(context);
+    if (error == 0)
+        error = geometry_attach(context);
     if (error == 0) {
         error = registry_add(context, context->core);
         if (error == 0)
             return 0;
         geometry_detach(context);
     }
+    coll_detach(context);
     p2p_detach(context);
     return error;
 }
@@ -68,6 +72,7 @@ void client_destroy_contexts(struct client *client)
             stats_print(client->contexts[i]);
         registry_remove(client->contexts[i]);
         geometry_detach(client->contexts[i]);
+        coll_detach(client->contexts[i]);
         p2p_detach(client->contexts[i]);
         context_destroy(client->contexts[i]);
         client->contexts[i] = NULL;

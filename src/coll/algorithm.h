@@ -24,6 +24,15 @@
 #define NEEDS_EQUAL 16u       /* blocks of equal bytes */
 #define NEEDS_DIVISIBLE 32u   /* at least one element for each member */
 
+struct collective;
+struct group;
+struct machine;
+struct algorithm;
+
+/* Takes *collective over, also on error; 0 or -ENOMEM. */
+typedef int algorithm_make_function(struct group *group, const struct algorithm *row,
+                                    struct collective *collective, struct machine **machine);
+
 struct algorithm {
     pami_xfer_type_t type;   /* the v_int rows are made from the v rows by the engine */
     const char *name;        /* as users write it: "Binomial", "RecursiveDoubling", "Ring" */
@@ -34,7 +43,18 @@ struct algorithm {
     uint64_t segment;  /* preset of shape.segment: SEGMENT_* or bytes */
     uint32_t window;   /* preset of shape.window */
     uint32_t size_max; /* members it is sensible for, 0: any; a matter of speed, not of right */
+    algorithm_make_function *make; /* instead of a schedule: makes the machine (machine.h) */
 };
+
+/* The bits of row->needs that these arguments in a group of `size` members do not meet. */
+unsigned algorithm_unmet(const struct algorithm *row, const struct collective *collective,
+                         uint32_t size);
+
+/* Of those, the ones that no arguments can meet with so many members. */
+unsigned algorithm_unmet_by_size(const struct algorithm *row, uint32_t size);
+
+/* A row of a type by its name (any case), NULL when there is none. */
+const struct algorithm *algorithm_find(pami_xfer_type_t type, const char *name);
 
 /* Fragmentation of pipelines. */
 #define SEGMENT_WHOLE 0u

@@ -4,9 +4,20 @@
  * reset binds a machine to arguments and puts it into its start state; it communicates nothing.
  * start returns in bounded time whatever other members do. When the member's part is complete, the
  * machine calls its continuation, once, which may start other machines or this one again: so a
- * chain of machines keeps this contract and is a machine itself.
+ * chain of machines keeps this contract and is a machine itself (compose.h).
  *
- * A machine belongs to whoever owns its context.
+ * A machine belongs to whoever owns its context, and is one of these:
+ *   a schedule      engine.c runs what an algorithm's arithmetic says, over messages
+ *   a composition   chain.c, pipeline.c: other machines, one after the other or several at a time
+ *   anything else   with a struct retry (context.h): `start` puts it on the list of the context
+ *                   and its function looks in every pass whether it can go on, for a short
+ *                   time, and takes it off before `done`. It counts itself with coll_runs (coll.h)
+ *                   while it runs.
+ *
+ * Numbers: all members give the runs of a group the same sequence numbers, which is what their
+ * messages are matched by. A run by itself takes the group's next number when it starts. Machines
+ * inside a composition start in an order that may differ between members, so the composition
+ * reserves their numbers when it starts itself (`reserve`), and each run takes the next of its own.
  */
 #ifndef LIBPAMI_COLL_MACHINE_H
 #define LIBPAMI_COLL_MACHINE_H
@@ -17,14 +28,27 @@
 #include "geometry/geometry.h"
 
 struct machine;
+struct collective;
+struct algorithm;
 
 struct machine_ops {
     const char *name;
+    /*
+     * Take over the arguments (*given is the machine's afterwards, also on error) and go into the
+     * start state. 0, -ENOMEM, or -EBUSY while it runs or still has something under way. NULL: the
+     * machine is not made from an algorithm.
+     */
+    int (*reset)(struct machine *machine, struct collective *given);
+    /* Numbers for so many runs from the groups of this machine and those below it. */
+    void (*reserve)(struct machine *machine, uint32_t runs);
     /* Never blocks; may complete, and so call `done`, before it returns. */
     void (*start)(struct machine *machine);
     /* Free everything; not while it runs. */
     void (*release)(struct machine *machine);
-    /* A member has died: end with an error, unless it is complete. NULL: nothing to give up. */
+    /*
+     * It cannot end well. While it runs: tell the members that wait for this one, end with
+     * `result`. While it does not: act as a run that fails at once, but do not call `done`.
+     */
     void (*give_up)(struct machine *machine, pami_result_t result);
 };
 
@@ -33,6 +57,51 @@ struct machine {
     void (*done)(struct machine *machine, pami_result_t result); /* the continuation */
     void *cookie;                                                /* of whoever set `done` */
     struct group *group;
+    struct list reserved; /* in coll_state.reserved while it has numbers of its own */
+    uint32_t sequence;    /* the next of its own numbers, `numbers` of them left */
+    uint32_t numbers;
 };
+
+/* What every kind of machine begins with. */
+static inline void machine_init(struct machine *machine, const struct machine_ops *ops,
+                                struct group *group)
+{
+    machine->ops = ops;
+    machine->group = group;
+    machine->done = NULL;
+    machine->cookie = NULL;
+    machine->sequence = 0;
+    machine->numbers = 0;
+    list_init(&machine->reserved);
+}
+
+/* `reserve` of machines that have numbers themselves. */
+void machine_reserve(struct machine *machine, uint32_t runs);
+
+/* The number of the run that starts now. */
+uint32_t machine_number(struct machine *machine);
+
+/* Give back numbers that are left; as part of `release`. */
+void machine_release_numbers(struct machine *machine);
+
+/*
+ * A machine for a row of the table; *collective is taken over, also on error. 0, -ENOMEM.
+ */
+int machine_make(struct group *group, const struct algorithm *row, struct collective *collective,
+                 struct machine **machine);
+
+/*
+ * A group of some members of another one, in which machines talk on a channel of their own
+ * (1 .. GROUP_CHANNELS - 1; which is for what: coll.h). ranks[i] is the parent's rank of what is
+ * rank i here, in any order, all different; equal on all members of the new group. Made and used by
+ * members only; different groups of members may share a channel. Lives until the parent closes.
+ * A machine row for it: machine_make with this group. 0, -ENOMEM, -EEXIST: the channel is in use
+ * here, -EINVAL: not a member, or ranks are wrong.
+ */
+int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
+                   struct group **group);
+
+/* The group made for a channel, or NULL. */
+struct group *group_sub(const struct group *parent, uint32_t channel);
 
 #endif

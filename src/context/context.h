@@ -31,6 +31,7 @@
 struct context;
 struct geometry_client;
 struct geometry_context;
+struct coll;
 struct p2p;
 struct region_table;
 struct am;
@@ -137,6 +138,7 @@ struct context {
     struct p2p *p2p;
     struct am *am;         /* of src/coll */
     struct shared *shared; /* of src/coll/shared */
+    struct coll *coll;
     struct geometry_context *geometry;
     uint64_t counters[COUNTER_COUNT];
     struct misuse misuse;

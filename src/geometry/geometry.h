@@ -49,6 +49,7 @@ struct group {
     uint32_t rank, size;
     uint64_t identity;
     uint32_t gone;            /* members that are known to have left: collectives cannot end well */
+    uint32_t channel;         /* of its messages, below GROUP_CHANNELS; 0: of all members */
     uint32_t sequence;        /* of the next collective on this geometry */
     struct coll_state *state; /* what src/coll keeps here: instances that run, early messages */
     bool closed;              /* for good */

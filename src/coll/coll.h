@@ -1,0 +1,79 @@
+/*
+ * What src/coll keeps: for each context (struct coll) and for each group (struct coll_state).
+ */
+#ifndef LIBPAMI_COLL_COLL_H
+#define LIBPAMI_COLL_COLL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pami/pami.h>
+
+#include "coll/algorithm.h"
+#include "coll/flight.h"
+#include "coll/select.h"
+#include "context/context.h"
+#include "geometry/geometry.h"
+#include "p2p/message.h"
+#include "util/list.h"
+#include "util/pool.h"
+
+/* Rows that PAMI_STATS can count. */
+#define COLL_ROWS_MAX 256
+
+/* What PAMI_Collective has to tell when its machine is done. */
+struct coll_operation {
+    struct context *context;
+    pami_event_function cb_done;
+    void *cookie;
+};
+
+struct coll {
+    struct context *context;
+    struct flight_table flights;
+    struct pool instances;  /* struct instance */
+    struct pool operations; /* struct coll_operation */
+    struct list running;    /* instances */
+    struct message_watch watch;
+    /* What the last PAMI_Collective resolved its algorithm to; handle 0: nothing. */
+    pami_algorithm_t last_handle;
+    struct group *last_group;
+    uint64_t ran[COLL_ROWS_MAX]; /* by row of the table */
+    struct select_table select;
+};
+
+/* Channels of the library's own sub-groups; 0 is the geometry itself. */
+enum coll_channel {
+    COLL_CHANNEL_ALL,
+    COLL_CHANNEL_LOCAL,   /* the members of a node */
+    COLL_CHANNEL_LEADERS, /* one member of each node */
+    COLL_CHANNEL_FIRST_FREE,
+};
+
+struct coll_state {
+    struct list reserved; /* machines of this group that have numbers of their own */
+    uint32_t runs;        /* machines that run, those of sub-groups too */
+    struct coll_state *parent;
+    struct group *subs[GROUP_CHANNELS];
+};
+
+/* Per context: after p2p_attach and before anything can arrive; before p2p_detach. 0 or -ENOMEM. */
+int coll_attach(struct context *context);
+void coll_detach(struct context *context);
+
+/* What geometries call. */
+extern const struct geometry_hooks coll_geometry_hooks;
+
+/* A machine runs on the group, or has ended: a geometry is not closed in between. */
+void coll_runs(struct group *group);
+void coll_ends(struct group *group);
+
+/* This member has the run with this number behind it. */
+bool coll_has_run(const struct group *group, uint32_t channel, uint32_t sequence);
+
+/* One line per algorithm that ran: print(cookie, "text", count). */
+void coll_stats(const struct context *context,
+                void (*print)(void *cookie, const char *text, uint64_t count), void *cookie);
+
+#endif

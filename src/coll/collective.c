@@ -1,0 +1,163 @@
+/*
+ * PAMI_Collective: from the user's call to a machine that runs.
+ */
+#include <errno.h>
+
+#include "coll/algorithm.h"
+#include "coll/am.h"
+#include "coll/coll.h"
+#include "coll/collective.h"
+#include "coll/handle.h"
+#include "coll/machine.h"
+#include "coll/select.h"
+#include "util/error.h"
+
+static void operation_done(struct machine *machine, pami_result_t result)
+{
+    struct coll_operation *operation = machine->cookie;
+    struct context *context = operation->context;
+
+    context_complete(context, operation->cb_done, operation->cookie, result);
+    pool_put(&context->coll->operations, operation);
+    machine->ops->release(machine);
+}
+
+/* The group that a handle of an algorithm means on this context; NULL with a text. */
+static struct group *group_of(const char *function, struct context *context,
+                              pami_algorithm_t handle)
+{
+    struct coll *coll = context->coll;
+    struct geometry *geometry;
+    struct group *group;
+
+    if (likely(handle == coll->last_handle && handle != PAMI_ALGORITHM_NULL))
+        return coll->last_group;
+    geometry = algorithm_handle_geometry(handle);
+    if (geometry == NULL) {
+        error_set(PAMI_INVAL, "%s: algorithm: %#zx is not an algorithm of a geometry", function,
+                  handle);
+        return NULL;
+    }
+    group = geometry_group(geometry, context);
+    if (group == NULL) {
+        error_set(
+            PAMI_INVAL,
+            "PAMI_Collective: context: endpoint %u is not a member of the algorithm's geometry",
+            context->endpoint);
+        return NULL;
+    }
+    coll->last_handle = handle;
+    coll->last_group = group;
+    return group;
+}
+
+static pami_result_t needs_more(const struct algorithm *row, unsigned unmet)
+{
+    static const char *const why[] = {
+        "a commutative operator",    "a power of two of members",
+        "an even number of members", "blocks that follow one another",
+        "blocks of equal size",      "at least one element for each member",
+    };
+    unsigned first = (unsigned)__builtin_ctz(unmet);
+
+    return error_set(PAMI_INVAL, "PAMI_Collective: algorithm: %s needs %s", row->name, why[first]);
+}
+
+/* The row to run: the one that was asked for, or the best one. */
+static pami_result_t row_of(const struct group *group, pami_algorithm_t handle,
+                            const struct collective *collective, const struct algorithm **row)
+{
+    unsigned unmet;
+
+    *row = algorithm_handle_row(handle);
+    if (*row == NULL) {
+        *row = select_row(&group->context->coll->select, group->size, collective);
+        if (*row == NULL)
+            return error_set(PAMI_UNIMPL, "PAMI_Collective: %s: no algorithm is built in",
+                             collective_name(collective->type));
+        return PAMI_SUCCESS;
+    }
+    unmet = (*row)->needs != 0 ? algorithm_unmet(*row, collective, group->size) : 0;
+    return unmet == 0 ? PAMI_SUCCESS : needs_more(*row, unmet);
+}
+
+static pami_result_t run(struct group *group, const struct algorithm *row,
+                         struct collective *collective, const pami_xfer_t *cmd)
+{
+    struct coll *coll = group->context->coll;
+    struct coll_operation *operation = pool_get(&coll->operations);
+    struct machine *machine;
+
+    if (unlikely(operation == NULL)) {
+        collective_release(collective);
+        return error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory");
+    }
+    if (unlikely(machine_make(group, row, collective, &machine) != 0)) {
+        pool_put(&coll->operations, operation);
+        return error_set(PAMI_ENOMEM, "PAMI_Collective: %s: out of memory", row->name);
+    }
+    operation->context = group->context;
+    operation->cb_done = cmd->cb_done;
+    operation->cookie = cmd->cookie;
+    machine->done = operation_done;
+    machine->cookie = operation;
+    coll->ran[row - algorithm_table]++;
+    machine->ops->start(machine);
+    return PAMI_SUCCESS;
+}
+
+pami_result_t PAMI_Collective(pami_context_t handle, pami_xfer_t *cmd)
+{
+    struct context *context = context_from_handle(handle);
+    const struct algorithm *row;
+    struct collective collective;
+    struct group *group;
+    pami_xfer_type_t type;
+    pami_result_t result;
+
+    if (unlikely(context == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Collective: context: %s", context_fault(handle));
+    misuse_check(context, "PAMI_Collective");
+    if (unlikely(cmd == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Collective: cmd: NULL");
+    group = group_of("PAMI_Collective", context, cmd->algorithm);
+    if (unlikely(group == NULL))
+        return PAMI_INVAL;
+    type = algorithm_handle_type(cmd->algorithm);
+    if (unlikely(type >= PAMI_XFER_AMBROADCAST))
+        return am_collective(group, type, cmd);
+    result = collective_read(&collective, type, group, &cmd->cmd);
+    if (unlikely(result != PAMI_SUCCESS))
+        return result;
+    result = row_of(group, cmd->algorithm, &collective, &row);
+    if (unlikely(result != PAMI_SUCCESS)) {
+        collective_release(&collective);
+        return result;
+    }
+    return run(group, row, &collective, cmd);
+}
+
+pami_result_t PAMI_AMCollective_dispatch_set(pami_context_t handle, pami_algorithm_t algorithm,
+                                             size_t dispatch, pami_dispatch_callback_function fn,
+                                             void *cookie, pami_collective_hint_t options)
+{
+    static const char function[] = "PAMI_AMCollective_dispatch_set";
+    struct context *context = context_from_handle(handle);
+    struct group *group;
+
+    (void)options; /* soft */
+    if (context == NULL)
+        return error_set(PAMI_INVAL, "%s: context: %s", function, context_fault(handle));
+    misuse_check(context, function);
+    group = group_of(function, context, algorithm);
+    if (group == NULL)
+        return PAMI_INVAL;
+    if (algorithm_handle_type(algorithm) < PAMI_XFER_AMBROADCAST)
+        return error_set(PAMI_INVAL, "%s: algorithm: not one of active-message collectives",
+                         function);
+    if (fn.ambroadcast == NULL)
+        return error_set(PAMI_INVAL, "%s: fn: NULL", function);
+    if (am_set(group, dispatch, fn, cookie) != 0)
+        return error_set(PAMI_ENOMEM, "%s: out of memory", function);
+    return PAMI_SUCCESS;
+}

@@ -1,0 +1,44 @@
+/*
+ * Compositions: machines made of machines.
+ *
+ * A chain starts its links one after the other, each from the continuation of the one before. A
+ * pipeline starts one machine, or several equal ones, again and again on successive segments, with
+ * a bounded number in flight. Both are machines, so they nest; both own what they are made of.
+ *
+ * All members build the same composition, but for machines of groups they are not members of,
+ * which they leave out. When a link fails, what would have followed is given up, so that no other
+ * member waits for it.
+ */
+#ifndef LIBPAMI_COLL_COMPOSE_H
+#define LIBPAMI_COLL_COMPOSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coll/machine.h"
+
+/* Links run in the order given; `count` may be 0. NULL: out of memory, and the links stay the
+ * caller's. `group` is only where the machine belongs to a context. */
+struct machine *chain_make(struct group *group, struct machine *const links[], uint32_t count);
+
+/* Bind `stage` to segment `index`: a reset. 0 or negative errno. Local. */
+typedef int pipeline_bind_function(void *cookie, struct machine *stage, uint32_t index);
+
+/*
+ * Runs segments 0 .. segments - 1, segment i on stages[i % count], so that at most `count` are in
+ * flight. All stages are equal. `bind` is called before each start, also the first; with `release`
+ * (may be NULL) the pipeline gives the cookie back. NULL: out of memory; everything stays the
+ * caller's.
+ */
+struct machine *pipeline_make(struct group *group, struct machine *const stages[], uint32_t count,
+                              uint32_t segments, pipeline_bind_function *bind, void *cookie,
+                              void (*release)(void *cookie));
+
+/* Before another start: how many segments. */
+void pipeline_set_segments(struct machine *pipeline, uint32_t segments);
+
+/* True for a machine that is running. */
+bool compose_is_running(const struct machine *machine);
+
+#endif

@@ -1,0 +1,332 @@
+/*
+ * The life of a run: machines made from schedules. Stepping through phases is in step.c, where data
+ * lies in stage.c. See engine.h.
+ *
+ * A run fails as a whole. It then tells the members that still wait for it, which fail as well: so
+ * everybody who needs a member that has died learns of it, also over others that need it too, and
+ * who does not need it completes. Messages for a run that has ended are dropped.
+ */
+#include "coll/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/error.h"
+#include "util/option.h"
+
+static struct instance *instance_of(struct machine *machine)
+{
+    return container_of(machine, struct instance, machine);
+}
+
+/* ---- arguments to shapes ---- */
+
+static uint64_t whole_elements(uint64_t bytes, uint32_t element)
+{
+    uint64_t rest = bytes % element;
+
+    if (bytes < element)
+        return element;
+    return bytes - rest;
+}
+
+static uint64_t segment_of(const struct algorithm *row, const struct collective *collective)
+{
+    uint64_t bytes = row->segment;
+
+    if (bytes == SEGMENT_STATIC)
+        bytes = option_bytes(OPT_COLL_SEGMENT);
+    else if (bytes == SEGMENT_DYNAMIC)
+        bytes = collective->bytes > 8192 ? (collective->bytes + 1) / 2 : 0;
+    return bytes == SEGMENT_WHOLE ? 0 : whole_elements(bytes, collective->element);
+}
+
+static void shape_fill(struct shape *shape, const struct algorithm *row, const struct group *group,
+                       const struct collective *collective)
+{
+    *shape = (struct shape){
+        .rank = group->rank,
+        .size = group->size,
+        .root = collective->root,
+        .bytes = collective->bytes,
+        .send_bytes = collective->send_bytes,
+        .recv_bytes = collective->recv_bytes,
+        .own_bytes = collective->own_bytes,
+        .dense = collective->send.blocks < BLOCKS_LISTED && collective->recv.blocks < BLOCKS_LISTED,
+        .commutative = collective->commutative,
+        .exclusive = collective->exclusive,
+        .in_place = collective->in_place,
+        .receives = collective->receives,
+        .element = collective->element,
+        .radix = row->radix,
+        .segment = segment_of(row, collective),
+        .window = row->window,
+    };
+}
+
+/* What all members must agree on, as far as all of them know it. */
+static uint32_t check_of(const struct algorithm *row, const struct collective *collective)
+{
+    uint64_t digest = (uint64_t)(row - algorithm_table) + 1;
+
+    digest = digest * UINT64_C(0x100000001b3) ^ collective->bytes;
+    digest = digest * UINT64_C(0x100000001b3) ^ collective->root;
+    digest = digest * UINT64_C(0x100000001b3) ^ collective->exclusive;
+    digest *= UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(digest >> 32) & FLIGHT_CHECK_MASK;
+}
+
+/* ---- reset ---- */
+
+static void drop_memory(struct instance *instance)
+{
+    if (instance->slots != instance->first_slots)
+        free(instance->slots);
+    instance->slots = instance->first_slots;
+    free(instance->scratch);
+    instance->scratch = NULL;
+}
+
+static int make_slots(struct instance *instance)
+{
+    uint32_t window = instance->shape.window != 0 ? instance->shape.window : ENGINE_WINDOW;
+    uint32_t slots = ENGINE_WINDOW;
+
+    if (window > instance->phases)
+        window = instance->phases;
+    while (slots < window)
+        slots *= 2;
+    instance->mask = slots - 1;
+    if (slots > ENGINE_WINDOW) {
+        instance->slots = malloc(slots * sizeof(struct slot));
+        if (instance->slots == NULL) {
+            instance->slots = instance->first_slots;
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+static int reset(struct machine *machine, struct collective *given)
+{
+    struct instance *instance = instance_of(machine);
+    int error;
+
+    if (instance->running || instance->pending != 0) {
+        collective_release(given);
+        return -EBUSY;
+    }
+    collective_release(&instance->collective);
+    drop_memory(instance);
+    instance->collective = *given;
+    shape_fill(&instance->shape, instance->algorithm, machine->group, &instance->collective);
+    instance->check = check_of(instance->algorithm, &instance->collective);
+    instance->phases = instance->algorithm->schedule->prepare(&instance->shape);
+    error = make_slots(instance);
+    if (error == 0)
+        error = stage_prepare(instance);
+    return error;
+}
+
+int engine_make(struct group *group, const struct algorithm *row, struct collective *collective,
+                struct machine **machine)
+{
+    struct coll *coll = group->context->coll;
+    struct instance *instance = pool_get(&coll->instances);
+    int error;
+
+    if (instance == NULL) {
+        collective_release(collective);
+        return -ENOMEM;
+    }
+    machine_init(&instance->machine, &engine_machine_ops, group);
+    instance->coll = coll;
+    instance->algorithm = row;
+    instance->running = false;
+    instance->stepping = false;
+    instance->released = false;
+    instance->pending = 0;
+    instance->slots = instance->first_slots;
+    instance->scratch = NULL;
+    instance->collective.lists = NULL;
+    instance->collective.send.type = NULL;
+    instance->collective.recv.type = NULL;
+    list_init(&instance->link);
+    error = reset(&instance->machine, collective);
+    if (error != 0) {
+        instance->machine.ops->release(&instance->machine);
+        return error;
+    }
+    *machine = &instance->machine;
+    return 0;
+}
+
+static void instance_free(struct instance *instance)
+{
+    machine_release_numbers(&instance->machine);
+    collective_release(&instance->collective);
+    drop_memory(instance);
+    pool_put(&instance->coll->instances, instance);
+}
+
+static void release(struct machine *machine)
+{
+    struct instance *instance = instance_of(machine);
+
+    instance->released = true;
+    if (instance->pending == 0)
+        instance_free(instance);
+}
+
+void engine_settle(struct instance *instance)
+{
+    if (instance->released && instance->pending == 0)
+        instance_free(instance);
+}
+
+/* ---- running ---- */
+
+static void name_flight(struct instance *instance)
+{
+    struct machine *machine = &instance->machine;
+
+    instance->flight.identity = machine->group->identity;
+    instance->flight.channel = machine->group->channel;
+    instance->flight.sequence = machine_number(machine);
+    instance->flight.instance = instance;
+    instance->complete = 0;
+    instance->filled = 0;
+    instance->send_next = 0;
+    instance->recv_next = 0;
+    instance->failed = false;
+    instance->result = PAMI_SUCCESS;
+}
+
+/* What came early is of the same collective? */
+static bool early_agree(const struct instance *instance)
+{
+    struct list *item;
+
+    list_for_each (item, &instance->flight.early) {
+        const struct early *early = list_entry(item, struct early, link);
+
+        if (((early->word ^ instance->check) & FLIGHT_CHECK_MASK) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void start(struct machine *machine)
+{
+    struct instance *instance = instance_of(machine);
+
+    name_flight(instance);
+    instance->running = true;
+    instance->coll->ran[instance->algorithm - algorithm_table]++;
+    coll_runs(machine->group);
+    flight_begin(&instance->coll->flights, &instance->flight);
+    list_push_back(&instance->coll->running, &instance->link);
+    stage_begin(instance);
+    if (unlikely(instance->flight.aborted))
+        engine_fail(instance, error_set(PAMI_ERROR, "a member has given the collective up"));
+    else if (unlikely(!list_empty(&instance->flight.early)) && !early_agree(instance))
+        engine_fail(instance, error_set(PAMI_INVAL,
+                                        "%s: members called it with different arguments "
+                                        "or algorithms",
+                                        instance->algorithm->name));
+    else
+        step(instance);
+}
+
+static void discard_receives(struct instance *instance)
+{
+    for (uint32_t i = instance->complete; i < instance->recv_next; i++) {
+        struct slot *slot = &instance->slots[i & instance->mask];
+
+        if (slot->receive != NULL)
+            message_discard(slot->receive);
+    }
+}
+
+void engine_end(struct instance *instance)
+{
+    size_t unwanted;
+
+    instance->running = false;
+    list_remove(&instance->link);
+    if (unlikely(instance->failed)) {
+        step_abort(instance);
+        discard_receives(instance);
+    } else {
+        stage_end(instance);
+    }
+    unwanted = flight_end(&instance->coll->flights, &instance->flight);
+    if (unlikely(unwanted != 0 && instance->result == PAMI_SUCCESS))
+        instance->result = error_set(PAMI_INVAL, "%s: members sent more than was expected",
+                                     instance->algorithm->name);
+    coll_ends(instance->machine.group);
+    instance->machine.done(&instance->machine, instance->result);
+}
+
+void engine_fail(struct instance *instance, pami_result_t result)
+{
+    if (instance->failed)
+        return;
+    instance->failed = true;
+    instance->result = result;
+    if (!instance->stepping)
+        engine_end(instance);
+}
+
+static void give_up(struct machine *machine, pami_result_t result)
+{
+    struct instance *instance = instance_of(machine);
+
+    if (instance->running) {
+        engine_fail(instance, result);
+        return;
+    }
+    name_flight(instance);
+    step_abort(instance);
+}
+
+void engine_gone(struct coll *coll, uint32_t endpoint)
+{
+    struct list *item;
+    bool found;
+
+    /* A failing run may start others and end others: look again from the start. */
+    do {
+        found = false;
+        list_for_each (item, &coll->running) {
+            struct instance *instance = list_entry(item, struct instance, link);
+
+            if (!instance->failed && step_wants(instance, endpoint)) {
+                engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u has gone", endpoint));
+                found = true;
+                break;
+            }
+        }
+    } while (found);
+}
+
+void engine_drop_all(struct coll *coll)
+{
+    struct list *item;
+
+    while ((item = list_pop_front(&coll->running)) != NULL) {
+        struct instance *instance = list_entry(item, struct instance, link);
+
+        collective_release(&instance->collective);
+        drop_memory(instance);
+    }
+}
+
+const struct machine_ops engine_machine_ops = {
+    .name = "schedule",
+    .reset = reset,
+    .reserve = machine_reserve,
+    .start = start,
+    .release = release,
+    .give_up = give_up,
+};

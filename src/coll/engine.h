@@ -1,0 +1,108 @@
+/*
+ * The engine: runs the schedule of an algorithm (schedule.h) on one member, over messages.
+ *
+ * Phases are taken into a window in order. Their receives are posted in order, as early as they
+ * allow; their sends go out in order; they complete in order. So the n-th message between two
+ * members in a run is the n-th on both sides, and what is combined is combined in a fixed order,
+ * whatever arrives first. A run with W slots looks at W phases at most.
+ */
+#ifndef LIBPAMI_COLL_ENGINE_H
+#define LIBPAMI_COLL_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coll/algorithm.h"
+#include "coll/coll.h"
+#include "coll/collective.h"
+#include "coll/flight.h"
+#include "coll/machine.h"
+#include "coll/schedule.h"
+
+/* Phases that are looked at when the algorithm does not say; they are part of the instance. */
+#define ENGINE_WINDOW 4u
+/* Scratch that is part of the instance. */
+#define ENGINE_SMALL 128u
+
+enum slot_flags {
+    SLOT_SENT = 1u,     /* nothing to send, or what was sent may be overwritten */
+    SLOT_POSTED = 2u,   /* wants a message */
+    SLOT_RECEIVED = 4u, /* nothing to receive, or it is there */
+};
+
+/* A phase under way. */
+struct slot {
+    struct instance *instance;
+    struct receive *receive; /* what is being received, NULL: nothing yet */
+    uint32_t from;           /* endpoint */
+    uint32_t flags;
+    struct phase phase;
+};
+
+struct instance {
+    struct machine machine;
+    struct flight flight;
+    struct list link; /* in coll.running while it runs */
+    struct coll *coll;
+    const struct algorithm *algorithm;
+    bool running, stepping, again, failed;
+    bool released;    /* freed when nothing is pending any more */
+    uint32_t pending; /* callbacks of p2p that will still come */
+    uint32_t check;
+    pami_result_t result;
+    /* Phase numbers, each at most the one before. */
+    uint32_t phases, filled, send_next, complete;
+    uint32_t recv_next; /* between complete and filled */
+    uint32_t mask;      /* slots - 1, a power of two */
+    struct slot *slots;
+    char *temp;                 /* AREA_TEMP */
+    char *scratch;              /* owned: temp and staging that do not fit in `small` */
+    struct area_map send, recv; /* as phases see them: the user's, or staged */
+    char *staged_send, *staged_recv;
+    struct shape shape;
+    struct collective collective;
+    _Alignas(16) unsigned char small[ENGINE_SMALL];
+    struct slot first_slots[ENGINE_WINDOW];
+};
+
+_Static_assert(sizeof(struct instance) <= 4096, "4 KiB per running collective and member");
+
+extern const struct machine_ops engine_machine_ops;
+
+/* A machine for a schedule; takes *collective over, also on error. 0 or -ENOMEM. */
+int engine_make(struct group *group, const struct algorithm *row, struct collective *collective,
+                struct machine **machine);
+
+/* A message for a run. False: not now, keep it. `recv` is answered when true. */
+bool engine_arrive(struct instance *instance, uint32_t word, const void *data, size_t bytes,
+                   uint32_t origin, pami_recv_t *recv);
+
+/* Every run that still wants something from this endpoint fails. */
+void engine_gone(struct coll *coll, uint32_t endpoint);
+
+/* At the end of the context: without a word. */
+void engine_drop_all(struct coll *coll);
+
+/* ---- between the engine's files ---- */
+
+/* stage.c: scratch for the run, of the sizes that the shape says; 0 or -ENOMEM. */
+int stage_prepare(struct instance *instance);
+/* stage.c: copy in what is staged, when the run starts ... */
+void stage_begin(struct instance *instance);
+/* ... and out when it is complete. */
+void stage_end(struct instance *instance);
+struct message_place stage_place(const struct instance *instance, const struct span *span);
+void stage_local(const struct instance *instance, const struct local *local);
+void stage_fill(const struct instance *instance, const struct span *span, const void *data);
+
+/* step.c */
+void step(struct instance *instance);
+void step_abort(struct instance *instance);
+bool step_wants(struct instance *instance, uint32_t endpoint);
+
+/* engine.c */
+void engine_fail(struct instance *instance, pami_result_t result);
+void engine_end(struct instance *instance);
+void engine_settle(struct instance *instance);
+
+#endif

@@ -1,0 +1,309 @@
+/*
+ * The table of flights, and messages that come early; see flight.h.
+ */
+#include "coll/flight.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/coll.h"
+#include "coll/engine.h"
+#include "util/log.h"
+
+#define BUCKETS_AT_FIRST 64u
+
+/* ---- table ---- */
+
+static size_t bucket_of(const struct flight_table *table, uint64_t identity, uint32_t sequence,
+                        uint32_t channel)
+{
+    uint64_t hash =
+        (identity + sequence + ((uint64_t)channel << 32)) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (size_t)(hash >> 32) & table->mask;
+}
+
+static bool is(const struct flight *flight, const struct flight_head *head)
+{
+    return flight->identity == head->identity && flight->sequence == head->sequence &&
+           flight->channel == (head->word & FLIGHT_CHANNEL_MASK);
+}
+
+int flight_table_init(struct flight_table *table, struct context *context)
+{
+    *table = (struct flight_table){.context = context, .mask = BUCKETS_AT_FIRST - 1};
+    table->buckets = calloc(BUCKETS_AT_FIRST, sizeof(struct flight *));
+    pool_init(&table->flights, sizeof(struct flight), 0);
+    return table->buckets != NULL ? 0 : -ENOMEM;
+}
+
+static void free_early_quietly(struct flight *flight)
+{
+    struct list *item;
+
+    while ((item = list_pop_front(&flight->early)) != NULL)
+        free(list_entry(item, struct early, link));
+}
+
+void flight_table_finish(struct flight_table *table)
+{
+    for (size_t i = 0; table->buckets != NULL && i <= table->mask; i++)
+        for (struct flight *flight = table->buckets[i]; flight != NULL; flight = flight->next)
+            free_early_quietly(flight);
+    free(table->buckets);
+    table->buckets = NULL;
+    table->recent = NULL;
+    pool_finish(&table->flights);
+}
+
+/* Twice the buckets; without memory the chains just get longer. */
+static void grow(struct flight_table *table)
+{
+    struct flight **old = table->buckets;
+    size_t old_mask = table->mask;
+    struct flight **buckets = calloc(2 * (old_mask + 1), sizeof(struct flight *));
+
+    if (buckets == NULL)
+        return;
+    table->buckets = buckets;
+    table->mask = 2 * old_mask + 1;
+    for (size_t i = 0; i <= old_mask; i++) {
+        struct flight *flight = old[i];
+
+        while (flight != NULL) {
+            struct flight *next = flight->next;
+            size_t to = bucket_of(table, flight->identity, flight->sequence, flight->channel);
+
+            flight->next = buckets[to];
+            buckets[to] = flight;
+            flight = next;
+        }
+    }
+    free(old);
+}
+
+static struct flight **find(struct flight_table *table, const struct flight_head *head)
+{
+    struct flight **link = &table->buckets[bucket_of(table, head->identity, head->sequence,
+                                                     head->word & FLIGHT_CHANNEL_MASK)];
+
+    while (*link != NULL && !is(*link, head))
+        link = &(*link)->next;
+    return link;
+}
+
+static void insert(struct flight_table *table, struct flight *flight)
+{
+    size_t to;
+
+    if (unlikely(table->count > table->mask))
+        grow(table);
+    to = bucket_of(table, flight->identity, flight->sequence, flight->channel);
+    flight->next = table->buckets[to];
+    table->buckets[to] = flight;
+    table->count++;
+}
+
+static void take_out(struct flight_table *table, struct flight **link)
+{
+    struct flight *flight = *link;
+
+    *link = flight->next;
+    table->count--;
+    if (table->recent == flight)
+        table->recent = NULL;
+}
+
+static struct flight **find_same(struct flight_table *table, const struct flight *flight)
+{
+    const struct flight_head head = {flight->identity, flight->sequence, flight->channel};
+
+    return find(table, &head);
+}
+
+int flight_begin(struct flight_table *table, struct flight *flight)
+{
+    struct flight **link = find_same(table, flight);
+    struct flight *waiting = *link;
+
+    list_init(&flight->early);
+    flight->aborted = false;
+    if (unlikely(waiting != NULL)) {
+        take_out(table, link);
+        list_splice_back(&flight->early, &waiting->early);
+        flight->aborted = waiting->aborted;
+        pool_put(&table->flights, waiting);
+    }
+    insert(table, flight);
+    table->recent = flight;
+    return 0;
+}
+
+/* ---- early messages ---- */
+
+static void lost(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct early *early = cookie;
+
+    (void)context;
+    (void)result;
+    early->receive = NULL;
+    early->lost = true;
+}
+
+static void drop(struct early *early)
+{
+    const struct message_place nowhere = {NULL, NULL, 0};
+    struct receive *receive = early->receive;
+
+    if (receive != NULL)
+        message_resume(receive, &nowhere, NULL, NULL);
+    free(early);
+}
+
+void early_free(struct early *early)
+{
+    free(early);
+}
+
+static size_t drop_early(struct flight *flight)
+{
+    struct list *item;
+    size_t count = 0;
+
+    while ((item = list_pop_front(&flight->early)) != NULL) {
+        drop(list_entry(item, struct early, link));
+        count++;
+    }
+    return count;
+}
+
+size_t flight_end(struct flight_table *table, struct flight *flight)
+{
+    take_out(table, find_same(table, flight));
+    return likely(list_empty(&flight->early)) ? 0 : drop_early(flight);
+}
+
+struct early *flight_take(struct flight *flight, uint32_t origin)
+{
+    struct list *item;
+
+    list_for_each (item, &flight->early) {
+        struct early *early = list_entry(item, struct early, link);
+
+        if (early->origin == origin) {
+            list_remove(item);
+            return early;
+        }
+    }
+    return NULL;
+}
+
+void flight_forget(struct flight_table *table, uint64_t identity)
+{
+    for (size_t i = 0; i <= table->mask; i++) {
+        struct flight **link = &table->buckets[i];
+
+        while (*link != NULL) {
+            struct flight *flight = *link;
+
+            if (flight->identity != identity || flight->instance != NULL) {
+                link = &flight->next;
+                continue;
+            }
+            take_out(table, link);
+            drop_early(flight);
+            pool_put(&table->flights, flight);
+        }
+    }
+}
+
+static struct flight *flight_new(struct flight_table *table, const struct flight_head *head)
+{
+    struct flight *flight = pool_get(&table->flights);
+
+    if (flight == NULL)
+        return NULL;
+    *flight = (struct flight){
+        .identity = head->identity,
+        .sequence = head->sequence,
+        .channel = head->word & FLIGHT_CHANNEL_MASK,
+    };
+    list_init(&flight->early);
+    insert(table, flight);
+    return flight;
+}
+
+static void keep(struct flight_table *table, struct flight *flight, const struct flight_head *head,
+                 const void *data, size_t bytes, uint32_t origin, pami_recv_t *recv)
+{
+    struct early *early = malloc(sizeof(*early) + (recv == NULL ? bytes : 0));
+
+    table->arrived_early++;
+    if (early == NULL) {
+        if (table->context->counters[COUNTER_LOST]++ == 0)
+            log_error("out of memory: a collective's message from endpoint %u is lost", origin);
+        flight->aborted = true;
+        return;
+    }
+    early->origin = origin;
+    early->word = head->word;
+    early->bytes = bytes;
+    early->receive = NULL;
+    early->lost = false;
+    if (recv != NULL)
+        early->receive = message_defer(recv, lost, early);
+    else if (bytes != 0)
+        memcpy(early->data, data, bytes);
+    list_push_back(&flight->early, &early->link);
+}
+
+/* Of a run that this member has behind it already. */
+static bool is_stale(struct flight_table *table, const struct flight_head *head)
+{
+    const struct group *group = geometry_find(table->context, head->identity);
+
+    return group != NULL && coll_has_run(group, head->word & FLIGHT_CHANNEL_MASK, head->sequence);
+}
+
+static void arrive_early(struct flight_table *table, struct flight *flight,
+                         const struct flight_head *head, const void *data, size_t bytes,
+                         uint32_t origin, pami_recv_t *recv)
+{
+    if (flight == NULL) {
+        if (is_stale(table, head)) {
+            table->stale++;
+            return;
+        }
+        flight = flight_new(table, head);
+        if (flight == NULL)
+            return;
+    }
+    if (head->word & FLIGHT_ABORT)
+        flight->aborted = true;
+    else
+        keep(table, flight, head, data, bytes, origin, recv);
+}
+
+void flight_arrive(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                   const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    struct flight_table *table = cookie;
+    const struct flight_head *head = header;
+    struct flight *flight = table->recent;
+
+    (void)context;
+    if (unlikely(header_bytes != sizeof(*head))) {
+        table->context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    if (unlikely(flight == NULL || !is(flight, head)))
+        flight = *find(table, head);
+    if (likely(flight != NULL && flight->instance != NULL)) {
+        table->recent = flight;
+        if (engine_arrive(flight->instance, head->word, data, bytes, origin, recv))
+            return;
+    }
+    arrive_early(table, flight, head, data, bytes, origin, recv);
+}

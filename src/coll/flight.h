@@ -1,0 +1,98 @@
+/*
+ * What arrives for collectives, and whom it is for.
+ *
+ * A flight is one run of one schedule on one member, named by (identity of the geometry, channel of
+ * the group, sequence number); every message carries this name. A message that comes before its run
+ * has begun, or before the run wants it, waits in the flight as an `early` one: small ones copied,
+ * large ones deferred where p2p keeps them. Within a flight, messages of one sender are taken in
+ * their order.
+ *
+ * One table per context, which its owner alone touches.
+ */
+#ifndef LIBPAMI_COLL_FLIGHT_H
+#define LIBPAMI_COLL_FLIGHT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "context/context.h"
+#include "geometry/geometry.h"
+#include "p2p/message.h"
+#include "util/list.h"
+#include "util/pool.h"
+
+/* The header of a collective's message. */
+struct flight_head {
+    uint64_t identity;
+    uint32_t sequence;
+    uint32_t word; /* check, channel and flags: see flight_word */
+};
+
+_Static_assert(sizeof(struct flight_head) == 16, "short messages stay short");
+
+/* In flight_head.word. The check is a digest of what all members must agree on. */
+#define FLIGHT_CHECK_MASK 0xffffff00u
+#define FLIGHT_CHANNEL_MASK 0x0000000fu
+#define FLIGHT_ABORT 0x00000010u /* the sender has failed: nothing more will come from it */
+
+struct instance;
+
+struct flight {
+    struct flight *next; /* in its bucket */
+    uint64_t identity;
+    uint32_t sequence;
+    uint32_t channel;
+    bool aborted;              /* by a member that this one needs */
+    struct instance *instance; /* NULL: not begun, here are early messages only */
+    struct list early;
+};
+
+/* A message that waits. */
+struct early {
+    struct list link;
+    uint32_t origin; /* endpoint */
+    uint32_t word;
+    size_t bytes;
+    struct receive *receive; /* larger ones: where p2p keeps it; NULL: `data`, or lost */
+    bool lost;               /* its sender has gone before all of it was here */
+    unsigned char data[];
+};
+
+/* A member of struct coll. */
+struct flight_table {
+    struct context *context;
+    struct flight **buckets;
+    size_t mask, count;
+    struct flight *recent; /* the last one found or begun; NULL: none */
+    struct pool flights;
+    uint64_t arrived_early, stale; /* messages */
+};
+
+int flight_table_init(struct flight_table *table, struct context *context);
+
+/* At the end of the context: what waits is dropped without a word. */
+void flight_table_finish(struct flight_table *table);
+
+/*
+ * A run begins: puts the flight (its name is set) into the table, with what has come early for it.
+ * 0 or -ENOMEM.
+ */
+int flight_begin(struct flight_table *table, struct flight *flight);
+
+/* It has ended; early messages that nobody took are dropped. Returns how many. */
+size_t flight_end(struct flight_table *table, struct flight *flight);
+
+/* The oldest early message from an endpoint, taken out, or NULL. */
+struct early *flight_take(struct flight *flight, uint32_t origin);
+
+void early_free(struct early *early);
+
+/* Drop all early messages of a geometry that is not there any more. */
+void flight_forget(struct flight_table *table, uint64_t identity);
+
+/* The handler of MESSAGE_COLLECTIVE; its cookie is the table. */
+void flight_arrive(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                   const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv);
+
+#endif

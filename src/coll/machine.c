@@ -1,0 +1,242 @@
+/*
+ * What machines of every kind share: their numbers, making them from rows, sub-groups.
+ */
+#include "coll/machine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "coll/algorithm.h"
+#include "coll/am.h"
+#include "coll/coll.h"
+#include "coll/collective.h"
+#include "coll/engine.h"
+
+/* ---- numbers ---- */
+
+void machine_reserve(struct machine *machine, uint32_t runs)
+{
+    machine->sequence = machine->group->sequence;
+    machine->numbers = runs;
+    machine->group->sequence += runs;
+    if (runs != 0 && list_empty(&machine->reserved))
+        list_push_back(&machine->group->state->reserved, &machine->reserved);
+}
+
+uint32_t machine_number(struct machine *machine)
+{
+    if (likely(machine->numbers == 0))
+        return machine->group->sequence++;
+    if (--machine->numbers == 0)
+        list_remove(&machine->reserved);
+    return machine->sequence++;
+}
+
+void machine_release_numbers(struct machine *machine)
+{
+    machine->numbers = 0;
+    list_remove(&machine->reserved);
+}
+
+/* ---- making ---- */
+
+int machine_make(struct group *group, const struct algorithm *row, struct collective *collective,
+                 struct machine **machine)
+{
+    if (row->make != NULL)
+        return row->make(group, row, collective, machine);
+    return engine_make(group, row, collective, machine);
+}
+
+/* ---- sub-groups ---- */
+
+struct group_sub {
+    struct group group;
+    struct topology topology;
+};
+
+struct group *group_sub(const struct group *parent, uint32_t channel)
+{
+    return parent->state->subs[channel];
+}
+
+static int list_members(const struct group *parent, const uint32_t *ranks, uint32_t count,
+                        uint32_t *endpoints, uint32_t *own)
+{
+    *own = TOPOLOGY_NO_RANK;
+    for (uint32_t i = 0; i < count; i++) {
+        if (ranks[i] >= parent->size)
+            return -EINVAL;
+        if (ranks[i] == parent->rank)
+            *own = i;
+        endpoints[i] = topology_endpoint(parent->topology, ranks[i]);
+    }
+    return *own != TOPOLOGY_NO_RANK ? 0 : -EINVAL;
+}
+
+static void sub_free(struct group_sub *sub)
+{
+    topology_finish(&sub->topology);
+    free(sub->group.state);
+    free(sub);
+}
+
+int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
+                   struct group **group)
+{
+    struct group_sub *sub;
+    uint32_t *endpoints;
+    uint32_t own;
+    int error;
+
+    if (channel == 0 || channel >= GROUP_CHANNELS || parent->channel != 0 || count == 0)
+        return -EINVAL;
+    if (parent->state->subs[channel] != NULL)
+        return -EEXIST;
+    sub = calloc(1, sizeof(*sub));
+    endpoints = calloc(count, sizeof(*endpoints));
+    error = sub != NULL && endpoints != NULL ? 0 : -ENOMEM;
+    if (error == 0)
+        error = list_members(parent, ranks, count, endpoints, &own);
+    if (error == 0)
+        error = topology_init_list(&sub->topology, endpoints, count);
+    free(endpoints);
+    if (error != 0) {
+        free(sub);
+        return error == -EEXIST ? -EINVAL : error;
+    }
+    sub->group.state = calloc(1, sizeof(*sub->group.state));
+    if (sub->group.state == NULL) {
+        sub_free(sub);
+        return -ENOMEM;
+    }
+    list_init(&sub->group.state->reserved);
+    sub->group.state->parent = parent->state;
+    sub->group.geometry = parent->geometry;
+    sub->group.context = parent->context;
+    sub->group.topology = &sub->topology;
+    sub->group.rank = own;
+    sub->group.size = count;
+    sub->group.identity = parent->identity;
+    sub->group.channel = channel;
+    parent->state->subs[channel] = &sub->group;
+    *group = &sub->group;
+    return 0;
+}
+
+/* ---- groups come and go ---- */
+
+static int group_opened(struct group *group)
+{
+    group->state = calloc(1, sizeof(*group->state));
+    if (group->state == NULL)
+        return -ENOMEM;
+    list_init(&group->state->reserved);
+    am_group_opened(group);
+    return 0;
+}
+
+static void group_closed(struct group *group)
+{
+    struct coll *coll = group->context->coll;
+    struct coll_state *state = group->state;
+
+    if (state == NULL)
+        return;
+    if (coll != NULL) {
+        coll->last_handle = PAMI_ALGORITHM_NULL;
+        am_group_closed(group);
+        flight_forget(&coll->flights, group->identity);
+    }
+    for (uint32_t i = 1; i < GROUP_CHANNELS; i++)
+        if (state->subs[i] != NULL)
+            sub_free(container_of(state->subs[i], struct group_sub, group));
+    free(state);
+    group->state = NULL;
+}
+
+static bool group_busy(const struct group *group)
+{
+    return group->state != NULL && group->state->runs != 0;
+}
+
+const struct geometry_hooks coll_geometry_hooks = {
+    .group_opened = group_opened,
+    .group_closed = group_closed,
+    .group_busy = group_busy,
+};
+
+void coll_runs(struct group *group)
+{
+    for (struct coll_state *state = group->state; state != NULL; state = state->parent)
+        state->runs++;
+}
+
+void coll_ends(struct group *group)
+{
+    for (struct coll_state *state = group->state; state != NULL; state = state->parent)
+        state->runs--;
+}
+
+bool coll_has_run(const struct group *group, uint32_t channel, uint32_t sequence)
+{
+    struct list *item;
+
+    if (channel != 0)
+        group = group->state->subs[channel];
+    if (group == NULL || (int32_t)(sequence - group->sequence) >= 0)
+        return false;
+    list_for_each (item, &group->state->reserved) {
+        const struct machine *machine = list_entry(item, struct machine, reserved);
+
+        if (sequence - machine->sequence < machine->numbers)
+            return false;
+    }
+    return true;
+}
+
+/* ---- per context ---- */
+
+static void gone(struct message_watch *watch, struct context *context, uint32_t endpoint)
+{
+    (void)context;
+    engine_gone(container_of(watch, struct coll, watch), endpoint);
+}
+
+int coll_attach(struct context *context)
+{
+    struct coll *coll = calloc(1, sizeof(*coll));
+
+    if (coll == NULL)
+        return -ENOMEM;
+    coll->context = context;
+    list_init(&coll->running);
+    if (flight_table_init(&coll->flights, context) != 0 || am_attach(context) != 0) {
+        flight_table_finish(&coll->flights);
+        free(coll);
+        return -ENOMEM;
+    }
+    pool_init(&coll->instances, sizeof(struct instance), CACHE_LINE);
+    pool_init(&coll->operations, sizeof(struct coll_operation), 0);
+    select_table_init(&coll->select);
+    coll->watch.gone = gone;
+    message_watch(context, &coll->watch);
+    message_register(context, MESSAGE_COLLECTIVE, flight_arrive, &coll->flights);
+    context->coll = coll;
+    return 0;
+}
+
+void coll_detach(struct context *context)
+{
+    struct coll *coll = context->coll;
+
+    if (coll == NULL)
+        return;
+    am_detach(context);
+    engine_drop_all(coll);
+    flight_table_finish(&coll->flights);
+    pool_finish(&coll->instances);
+    pool_finish(&coll->operations);
+    free(coll);
+    context->coll = NULL;
+}

@@ -1,0 +1,206 @@
+/*
+ * Pipelines: one machine, or a few equal ones, on the segments of a long buffer. See compose.h.
+ *
+ * Segments are started in order; stage i % count runs segment i, so a segment waits for the one
+ * `count` before it and for nothing else.
+ */
+#include <stdlib.h>
+
+#include "coll/coll.h"
+#include "coll/compose.h"
+
+struct stage {
+    struct pipeline *pipeline;
+    struct machine *machine;
+    bool busy;
+};
+
+struct pipeline {
+    struct machine machine;
+    bool running, inside, again;
+    uint32_t segments, next; /* segment to start */
+    uint32_t busy;           /* stages */
+    uint32_t count;
+    pami_result_t result;
+    pipeline_bind_function *bind;
+    void *cookie;
+    void (*release)(void *cookie);
+    struct stage stages[];
+};
+
+static struct pipeline *pipeline_of(struct machine *machine)
+{
+    return container_of(machine, struct pipeline, machine);
+}
+
+/* The segments that will not be started: others must not wait for them. */
+static void give_up_rest(struct pipeline *pipeline)
+{
+    while (pipeline->next < pipeline->segments) {
+        struct stage *stage = &pipeline->stages[pipeline->next % pipeline->count];
+
+        /* A stage that runs gives its later segments up when it is done. */
+        if (stage->busy)
+            return;
+        /* One that cannot be bound yet talks to the same members as for the segment before. */
+        (void)pipeline->bind(pipeline->cookie, stage->machine, pipeline->next);
+        stage->machine->ops->give_up(stage->machine, pipeline->result);
+        pipeline->next++;
+    }
+}
+
+static void start_segments(struct pipeline *pipeline)
+{
+    while (pipeline->next < pipeline->segments && pipeline->result == PAMI_SUCCESS) {
+        struct stage *stage = &pipeline->stages[pipeline->next % pipeline->count];
+
+        if (stage->busy)
+            return;
+        if (pipeline->bind(pipeline->cookie, stage->machine, pipeline->next) != 0) {
+            pipeline->result = PAMI_ENOMEM;
+            return;
+        }
+        pipeline->next++;
+        pipeline->busy++;
+        stage->busy = true;
+        stage->machine->ops->start(stage->machine);
+    }
+}
+
+static void go_on(struct pipeline *pipeline)
+{
+    pipeline->inside = true;
+    do {
+        pipeline->again = false;
+        start_segments(pipeline);
+        if (pipeline->result != PAMI_SUCCESS)
+            give_up_rest(pipeline);
+    } while (pipeline->again);
+    pipeline->inside = false;
+    if (pipeline->busy != 0 || pipeline->next < pipeline->segments)
+        return;
+    pipeline->running = false;
+    coll_ends(pipeline->machine.group);
+    pipeline->machine.done(&pipeline->machine, pipeline->result);
+}
+
+static void stage_done(struct machine *machine, pami_result_t result)
+{
+    struct stage *stage = machine->cookie;
+    struct pipeline *pipeline = stage->pipeline;
+
+    stage->busy = false;
+    pipeline->busy--;
+    if (result != PAMI_SUCCESS && pipeline->result == PAMI_SUCCESS)
+        pipeline->result = result;
+    if (pipeline->inside)
+        pipeline->again = true;
+    else
+        go_on(pipeline);
+}
+
+/* Segments that stage `index` runs. */
+static uint32_t runs_of(const struct pipeline *pipeline, uint32_t index)
+{
+    return (pipeline->segments + pipeline->count - 1 - index) / pipeline->count;
+}
+
+static void reserve(struct machine *machine, uint32_t runs)
+{
+    struct pipeline *pipeline = pipeline_of(machine);
+
+    for (uint32_t i = 0; i < pipeline->count; i++) {
+        struct machine *stage = pipeline->stages[i].machine;
+
+        stage->ops->reserve(stage, runs * runs_of(pipeline, i));
+    }
+    machine->numbers = runs;
+}
+
+static void number(struct pipeline *pipeline)
+{
+    if (pipeline->machine.numbers == 0)
+        reserve(&pipeline->machine, 1);
+    pipeline->machine.numbers--;
+}
+
+static void start(struct machine *machine)
+{
+    struct pipeline *pipeline = pipeline_of(machine);
+
+    number(pipeline);
+    pipeline->running = true;
+    pipeline->next = 0;
+    pipeline->result = PAMI_SUCCESS;
+    coll_runs(machine->group);
+    go_on(pipeline);
+}
+
+static void give_up(struct machine *machine, pami_result_t result)
+{
+    struct pipeline *pipeline = pipeline_of(machine);
+    bool inside = pipeline->inside;
+
+    if (!pipeline->running) {
+        number(pipeline);
+        pipeline->next = 0;
+        pipeline->result = result;
+        give_up_rest(pipeline);
+        return;
+    }
+    if (pipeline->result == PAMI_SUCCESS)
+        pipeline->result = result;
+    pipeline->inside = true;
+    for (uint32_t i = 0; i < pipeline->count; i++)
+        if (pipeline->stages[i].busy)
+            pipeline->stages[i].machine->ops->give_up(pipeline->stages[i].machine, result);
+    pipeline->inside = inside;
+    if (!inside)
+        go_on(pipeline);
+}
+
+static void release(struct machine *machine)
+{
+    struct pipeline *pipeline = pipeline_of(machine);
+
+    for (uint32_t i = 0; i < pipeline->count; i++)
+        pipeline->stages[i].machine->ops->release(pipeline->stages[i].machine);
+    if (pipeline->release != NULL)
+        pipeline->release(pipeline->cookie);
+    free(pipeline);
+}
+
+static const struct machine_ops pipeline_ops = {
+    .name = "pipeline",
+    .reserve = reserve,
+    .start = start,
+    .release = release,
+    .give_up = give_up,
+};
+
+struct machine *pipeline_make(struct group *group, struct machine *const stages[], uint32_t count,
+                              uint32_t segments, pipeline_bind_function *bind, void *cookie,
+                              void (*release_cookie)(void *cookie))
+{
+    struct pipeline *pipeline = calloc(1, sizeof(*pipeline) + count * sizeof(pipeline->stages[0]));
+
+    if (pipeline == NULL)
+        return NULL;
+    machine_init(&pipeline->machine, &pipeline_ops, group);
+    pipeline->count = count;
+    pipeline->segments = segments;
+    pipeline->bind = bind;
+    pipeline->cookie = cookie;
+    pipeline->release = release_cookie;
+    for (uint32_t i = 0; i < count; i++) {
+        pipeline->stages[i] = (struct stage){.pipeline = pipeline, .machine = stages[i]};
+        stages[i]->done = stage_done;
+        stages[i]->cookie = &pipeline->stages[i];
+    }
+    return &pipeline->machine;
+}
+
+void pipeline_set_segments(struct machine *machine, uint32_t segments)
+{
+    pipeline_of(machine)->segments = segments;
+}

@@ -1,0 +1,265 @@
+/*
+ * The lists of algorithms that programs see: which rows, their handles, names and metadata.
+ *
+ * The lists depend on the type and the number of members only, so the same position means the same
+ * algorithm on all members. List 0 starts with Auto; a row that needs something of the arguments is
+ * in list 1, one that can never work with so many members in none.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "coll/coll.h"
+#include "coll/collective.h"
+#include "coll/handle.h"
+#include "util/error.h"
+
+#define NAME_BYTES 64
+
+static char row_names[COLL_ROWS_MAX][NAME_BYTES];
+static char auto_name[] = "I0:Auto:AM:AM";
+static pthread_once_t names_once = PTHREAD_ONCE_INIT;
+
+static void make_names(void)
+{
+    for (size_t i = 0; i < algorithm_count && i < COLL_ROWS_MAX; i++)
+        snprintf(row_names[i], NAME_BYTES, "I%d:%s:AM:AM", 0, algorithm_table[i].name);
+}
+
+/* ---- rows ---- */
+
+pami_xfer_type_t algorithm_row_type(pami_xfer_type_t type)
+{
+    switch (type) {
+    case PAMI_XFER_ALLGATHERV_INT:
+        return PAMI_XFER_ALLGATHERV;
+    case PAMI_XFER_SCATTERV_INT:
+        return PAMI_XFER_SCATTERV;
+    case PAMI_XFER_GATHERV_INT:
+        return PAMI_XFER_GATHERV;
+    case PAMI_XFER_ALLTOALLV_INT:
+        return PAMI_XFER_ALLTOALLV;
+    default:
+        return type;
+    }
+}
+
+unsigned algorithm_unmet_by_size(const struct algorithm *row, uint32_t size)
+{
+    unsigned unmet = 0;
+
+    if ((row->needs & NEEDS_POWER_OF_TWO) && (size & (size - 1)) != 0)
+        unmet |= NEEDS_POWER_OF_TWO;
+    if ((row->needs & NEEDS_EVEN) && size % 2 != 0)
+        unmet |= NEEDS_EVEN;
+    return unmet;
+}
+
+static bool are_equal(const uint64_t *sizes, uint32_t count)
+{
+    for (uint32_t i = 1; sizes != NULL && i < count; i++)
+        if (sizes[i] != sizes[0])
+            return false;
+    return true;
+}
+
+unsigned algorithm_unmet(const struct algorithm *row, const struct collective *collective,
+                         uint32_t size)
+{
+    unsigned unmet = algorithm_unmet_by_size(row, size);
+
+    if ((row->needs & NEEDS_COMMUTATIVE) && !collective->commutative)
+        unmet |= NEEDS_COMMUTATIVE;
+    if ((row->needs & NEEDS_DENSE) &&
+        (collective->send.blocks >= BLOCKS_LISTED || collective->recv.blocks >= BLOCKS_LISTED))
+        unmet |= NEEDS_DENSE;
+    if ((row->needs & NEEDS_EQUAL) &&
+        (!are_equal(collective->send_bytes, size) || !are_equal(collective->recv_bytes, size)))
+        unmet |= NEEDS_EQUAL;
+    if ((row->needs & NEEDS_DIVISIBLE) && collective->bytes / collective->element < size)
+        unmet |= NEEDS_DIVISIBLE;
+    return unmet;
+}
+
+const struct algorithm *algorithm_find(pami_xfer_type_t type, const char *name)
+{
+    for (size_t i = 0; i < algorithm_count; i++)
+        if (algorithm_table[i].type == type && strcasecmp(algorithm_table[i].name, name) == 0)
+            return &algorithm_table[i];
+    return NULL;
+}
+
+/* What remains to be asked of the arguments when the members fit. */
+static unsigned needs_of_arguments(const struct algorithm *row)
+{
+    unsigned needs = row->needs & ~(NEEDS_POWER_OF_TWO | NEEDS_EVEN);
+
+    switch (row->type) {
+    case PAMI_XFER_ALLGATHERV:
+    case PAMI_XFER_GATHERV:
+    case PAMI_XFER_SCATTERV:
+    case PAMI_XFER_ALLTOALLV:
+        return needs;
+    case PAMI_XFER_REDUCE_SCATTER:
+        return needs & ~NEEDS_DENSE;
+    default:
+        return needs & ~(NEEDS_DENSE | NEEDS_EQUAL);
+    }
+}
+
+/* Which list a row is in: 0, 1, or -1 for none. */
+static int list_of(const struct algorithm *row, pami_xfer_type_t type, uint32_t size)
+{
+    if (row->type != algorithm_row_type(type) || algorithm_unmet_by_size(row, size) != 0)
+        return -1;
+    return needs_of_arguments(row) != 0;
+}
+
+struct geometry *algorithm_handle_geometry(pami_algorithm_t handle)
+{
+    uint64_t mark = handle >> (HANDLE_ROW_BITS + HANDLE_TYPE_BITS) & 7;
+    size_t number = handle & ((1u << HANDLE_ROW_BITS) - 1);
+    pami_xfer_type_t type = algorithm_handle_type(handle);
+    struct geometry *geometry;
+
+    if (mark != HANDLE_MARK || type >= PAMI_XFER_COUNT || number > algorithm_count)
+        return NULL;
+    geometry = geometry_from_handle((pami_geometry_t)(uintptr_t)(handle >> HANDLE_LOW_BITS << 4));
+    if (geometry == NULL || number == 0)
+        return geometry;
+    return list_of(&algorithm_table[number - 1], type, geometry->topology.size) >= 0 ? geometry
+                                                                                     : NULL;
+}
+
+/* ---- metadata ---- */
+
+/* check_fn of list 1: looks at the arguments as PAMI_Collective would. */
+static metadata_result_t check_arguments(struct pami_xfer_t *in)
+{
+    const struct algorithm *row;
+    metadata_result_t answer = {.bitmask = 0};
+    struct geometry *geometry = in != NULL ? algorithm_handle_geometry(in->algorithm) : NULL;
+    struct group group = {.rank = 0};
+    struct collective collective;
+    unsigned unmet;
+
+    if (geometry == NULL || (row = algorithm_handle_row(in->algorithm)) == NULL) {
+        answer.check.unspecified = geometry == NULL;
+        return answer;
+    }
+    group.geometry = geometry;
+    group.topology = &geometry->topology;
+    group.size = geometry->topology.size;
+    if (collective_read(&collective, algorithm_handle_type(in->algorithm), &group, &in->cmd) !=
+        PAMI_SUCCESS) {
+        answer.check.unspecified = 1;
+        return answer;
+    }
+    unmet = algorithm_unmet(row, &collective, group.size);
+    answer.check.datatype_op = (unmet & NEEDS_COMMUTATIVE) != 0;
+    answer.check.range = (unmet & NEEDS_DIVISIBLE) != 0;
+    answer.check.continuous_recv = (unmet & NEEDS_DENSE) != 0;
+    answer.check.unspecified = (unmet & ~(NEEDS_COMMUTATIVE | NEEDS_DIVISIBLE | NEEDS_DENSE)) != 0;
+    collective_release(&collective);
+    return answer;
+}
+
+static void fill_metadata(pami_metadata_t *metadata, const struct algorithm *row)
+{
+    *metadata = (pami_metadata_t){
+        .name = row != NULL ? row_names[row - algorithm_table] : auto_name,
+        .version = 1,
+        .range_hi = SIZE_MAX,
+        .send_min_align = 1,
+        .recv_min_align = 1,
+        .range_hi_perf = SIZE_MAX,
+        .min_align_perf = 1,
+    };
+    metadata->check_correct.values.sendminalign = 1;
+    metadata->check_correct.values.recvminalign = 1;
+    metadata->check_correct.values.alldtop = 1;
+    metadata->check_correct.values.inplace = 1;
+    if (row == NULL || needs_of_arguments(row) == 0)
+        return;
+    metadata->check_fn = check_arguments;
+    metadata->check_correct.values.checkrequired = 1;
+    metadata->check_correct.values.nonlocal = (row->needs & (NEEDS_DENSE | NEEDS_EQUAL)) != 0;
+}
+
+/* ---- the calls ---- */
+
+/* A geometry and a type of transfer, or an error with a text. */
+static pami_result_t check(const char *function, pami_geometry_t handle, pami_xfer_type_t type,
+                           struct geometry **geometry)
+{
+    *geometry = geometry_from_handle(handle);
+    if (*geometry == NULL)
+        return error_set(PAMI_INVAL, "%s: geometry: not a geometry", function);
+    if ((unsigned)type >= PAMI_XFER_COUNT)
+        return error_set(PAMI_INVAL, "%s: colltype: %d is not a type of transfer", function,
+                         (int)type);
+    pthread_once(&names_once, make_names);
+    return PAMI_SUCCESS;
+}
+
+pami_result_t PAMI_Geometry_algorithms_num(pami_geometry_t handle, pami_xfer_type_t coll_type,
+                                           size_t *lists_lengths)
+{
+    struct geometry *geometry;
+    size_t lengths[2] = {1, 0};
+    pami_result_t result = check("PAMI_Geometry_algorithms_num", handle, coll_type, &geometry);
+
+    if (result == PAMI_SUCCESS && lists_lengths == NULL)
+        result = error_set(PAMI_INVAL, "PAMI_Geometry_algorithms_num: lists_lengths: NULL");
+    if (result != PAMI_SUCCESS)
+        return result;
+    for (size_t i = 0; i < algorithm_count; i++) {
+        int list = list_of(&algorithm_table[i], coll_type, geometry->topology.size);
+
+        if (list >= 0)
+            lengths[list]++;
+    }
+    lists_lengths[0] = lengths[0];
+    lists_lengths[1] = lengths[1];
+    return PAMI_SUCCESS;
+}
+
+/* One of the two lists, as far as the caller has room. */
+struct filling {
+    pami_algorithm_t *handles;
+    pami_metadata_t *metadata;
+    size_t room, used;
+};
+
+static void put(struct filling *list, pami_geometry_t geometry, pami_xfer_type_t type,
+                const struct algorithm *row)
+{
+    if (list->used == list->room)
+        return;
+    if (list->handles != NULL)
+        list->handles[list->used] = algorithm_handle_make(geometry, type, row);
+    if (list->metadata != NULL)
+        fill_metadata(&list->metadata[list->used], row);
+    list->used++;
+}
+
+pami_result_t PAMI_Geometry_algorithms_query(pami_geometry_t handle, pami_xfer_type_t colltype,
+                                             pami_algorithm_t *algs0, pami_metadata_t *mdata0,
+                                             size_t num0, pami_algorithm_t *algs1,
+                                             pami_metadata_t *mdata1, size_t num1)
+{
+    struct filling lists[2] = {{algs0, mdata0, num0, 0}, {algs1, mdata1, num1, 0}};
+    struct geometry *geometry;
+    pami_result_t result = check("PAMI_Geometry_algorithms_query", handle, colltype, &geometry);
+
+    if (result != PAMI_SUCCESS)
+        return result;
+    put(&lists[0], handle, colltype, NULL);
+    for (size_t i = 0; i < algorithm_count; i++) {
+        int list = list_of(&algorithm_table[i], colltype, geometry->topology.size);
+
+        if (list >= 0)
+            put(&lists[list], handle, colltype, &algorithm_table[i]);
+    }
+    return PAMI_SUCCESS;
+}

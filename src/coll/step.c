@@ -1,0 +1,317 @@
+/*
+ * Stepping through the phases of a run; see engine.h.
+ *
+ * step() goes on until nothing moves. It is never entered twice for one run: what happens inside,
+ * such as a message that completes while it is being asked for, is noted and looked at by the one
+ * that is already there.
+ */
+#include <errno.h>
+
+#include "coll/engine.h"
+#include "util/error.h"
+
+static inline struct slot *slot_of(const struct instance *instance, uint32_t phase)
+{
+    return &instance->slots[phase & instance->mask];
+}
+
+static inline uint32_t endpoint_of(const struct instance *instance, uint32_t rank)
+{
+    return topology_endpoint(instance->machine.group->topology, rank);
+}
+
+static void phase_preset(struct phase *phase, uint32_t index)
+{
+    phase->to = NOBODY;
+    phase->from = NOBODY;
+    phase->send.bytes = 0;
+    phase->recv.bytes = 0;
+    for (int i = 0; i < PHASE_LOCALS; i++) {
+        phase->before[i].kind = LOCAL_NONE;
+        phase->after[i].kind = LOCAL_NONE;
+    }
+    phase->send_needs = index;
+    phase->recv_needs = index;
+}
+
+static void fill(struct instance *instance)
+{
+    while (instance->filled < instance->phases &&
+           instance->filled - instance->complete <= instance->mask) {
+        uint32_t index = instance->filled++;
+        struct slot *slot = slot_of(instance, index);
+
+        slot->flags = 0;
+        slot->receive = NULL;
+        phase_preset(&slot->phase, index);
+        instance->algorithm->schedule->phase(&instance->shape, index, &slot->phase);
+    }
+}
+
+static void run_locals(const struct instance *instance, const struct local locals[PHASE_LOCALS])
+{
+    for (int i = 0; i < PHASE_LOCALS; i++)
+        if (locals[i].kind != LOCAL_NONE)
+            stage_local(instance, &locals[i]);
+}
+
+/* One of p2p's callbacks has come. The instance may be gone afterwards. */
+static void answered(struct instance *instance, pami_result_t result)
+{
+    instance->pending--;
+    if (unlikely(!instance->running))
+        engine_settle(instance);
+    else if (unlikely(result != PAMI_SUCCESS))
+        engine_fail(instance, result);
+    else
+        step(instance);
+}
+
+/* ---- receiving ---- */
+
+/* p2p has written a message to its place, or never will. */
+static void received(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct slot *slot = cookie;
+    struct instance *instance = slot->instance;
+
+    (void)context;
+    slot->receive = NULL;
+    slot->flags |= SLOT_RECEIVED;
+    answered(instance, result);
+}
+
+static bool is_expected(struct instance *instance, const struct slot *slot, uint32_t word,
+                        size_t bytes)
+{
+    if (likely(((word ^ instance->check) & FLIGHT_CHECK_MASK) == 0 &&
+               bytes == slot->phase.recv.bytes))
+        return true;
+    engine_fail(instance,
+                error_set(PAMI_INVAL,
+                          "%s: endpoint %u sent %zu bytes where %zu were expected, or called it "
+                          "with other arguments or another algorithm",
+                          instance->algorithm->name, slot->from, bytes,
+                          (size_t)slot->phase.recv.bytes));
+    return false;
+}
+
+static void take_early(struct instance *instance, struct slot *slot, struct early *early)
+{
+    struct receive *receive = early->receive;
+
+    if (early->lost) {
+        engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u has gone", slot->from));
+    } else if (!is_expected(instance, slot, early->word, early->bytes)) {
+        const struct message_place nowhere = {NULL, NULL, 0};
+
+        if (receive != NULL)
+            message_resume(receive, &nowhere, NULL, NULL);
+    } else if (receive == NULL) {
+        stage_fill(instance, &slot->phase.recv, early->data);
+        slot->flags |= SLOT_RECEIVED;
+    } else {
+        const struct message_place place = stage_place(instance, &slot->phase.recv);
+
+        instance->pending++;
+        slot->receive = receive;
+        message_resume(receive, &place, received, slot);
+    }
+    early_free(early);
+}
+
+static void post(struct instance *instance, struct slot *slot)
+{
+    struct early *early;
+
+    slot->instance = instance;
+    if (slot->phase.from == NOBODY) {
+        slot->flags |= SLOT_POSTED | SLOT_RECEIVED;
+        return;
+    }
+    slot->from = endpoint_of(instance, slot->phase.from);
+    slot->flags |= SLOT_POSTED;
+    early = list_empty(&instance->flight.early) ? NULL : flight_take(&instance->flight, slot->from);
+    if (early != NULL)
+        take_early(instance, slot, early);
+    else if (message_expect(instance->coll->context, slot->from) != 0)
+        engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u has gone", slot->from));
+}
+
+static void post_all(struct instance *instance)
+{
+    while (instance->recv_next < instance->filled && !instance->failed) {
+        struct slot *slot = slot_of(instance, instance->recv_next);
+
+        if (slot->phase.recv_needs > instance->complete)
+            return;
+        instance->recv_next++;
+        post(instance, slot);
+    }
+}
+
+/* The oldest phase that waits for a message of this endpoint. */
+static struct slot *waiting(const struct instance *instance, uint32_t endpoint)
+{
+    for (uint32_t i = instance->complete; i < instance->recv_next; i++) {
+        struct slot *slot = slot_of(instance, i);
+
+        if ((slot->flags & SLOT_RECEIVED) == 0 && slot->receive == NULL && slot->from == endpoint)
+            return slot;
+    }
+    return NULL;
+}
+
+bool step_wants(struct instance *instance, uint32_t endpoint)
+{
+    return waiting(instance, endpoint) != NULL;
+}
+
+bool engine_arrive(struct instance *instance, uint32_t word, const void *data, size_t bytes,
+                   uint32_t origin, pami_recv_t *recv)
+{
+    struct slot *slot;
+
+    if (unlikely(word & FLIGHT_ABORT)) {
+        engine_fail(instance,
+                    error_set(PAMI_ERROR, "endpoint %u has given the collective up", origin));
+        return true;
+    }
+    slot = waiting(instance, origin);
+    if (slot == NULL)
+        return false;
+    if (!is_expected(instance, slot, word, bytes))
+        return true;
+    if (likely(recv == NULL)) {
+        stage_fill(instance, &slot->phase.recv, data);
+        slot->flags |= SLOT_RECEIVED;
+        step(instance);
+    } else {
+        const struct message_place place = stage_place(instance, &slot->phase.recv);
+
+        instance->pending++;
+        slot->receive = message_receive(recv);
+        message_accept(recv, &place, received, slot);
+    }
+    return true;
+}
+
+/* ---- sending ---- */
+
+static void sent(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct slot *slot = cookie;
+    struct instance *instance = slot->instance;
+
+    (void)context;
+    slot->flags |= SLOT_SENT;
+    answered(instance, result);
+}
+
+static struct flight_head head_of(const struct instance *instance)
+{
+    return (struct flight_head){
+        .identity = instance->flight.identity,
+        .sequence = instance->flight.sequence,
+        .word = instance->check | instance->flight.channel,
+    };
+}
+
+static void send(struct instance *instance, struct slot *slot)
+{
+    const struct flight_head head = head_of(instance);
+    struct message_place place = {NULL, NULL, 0};
+    uint32_t to = endpoint_of(instance, slot->phase.to);
+    int sending;
+
+    slot->instance = instance;
+    if (slot->phase.send.bytes != 0)
+        place = stage_place(instance, &slot->phase.send);
+    sending = message_send(instance->coll->context, to, MESSAGE_COLLECTIVE, &head, sizeof(head),
+                           &place, slot->phase.send.bytes, sent, slot);
+    if (likely(sending == MESSAGE_SENT))
+        slot->flags |= SLOT_SENT;
+    else if (sending == 0)
+        instance->pending++;
+    else if (sending == -ENOMEM)
+        engine_fail(instance, error_set(PAMI_ENOMEM, "out of memory"));
+    else
+        engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u has gone", to));
+}
+
+static void send_all(struct instance *instance)
+{
+    while (instance->send_next < instance->filled && !instance->failed) {
+        struct slot *slot = slot_of(instance, instance->send_next);
+
+        if (slot->phase.send_needs > instance->complete)
+            return;
+        instance->send_next++;
+        run_locals(instance, slot->phase.before);
+        if (slot->phase.to == NOBODY)
+            slot->flags |= SLOT_SENT;
+        else
+            send(instance, slot);
+    }
+}
+
+/* Tells the members that still wait for something of this one that it will not come. */
+void step_abort(struct instance *instance)
+{
+    struct flight_head head = head_of(instance);
+    const struct message_place nowhere = {NULL, NULL, 0};
+    uint32_t last = NOBODY;
+
+    head.word |= FLIGHT_ABORT;
+    for (uint32_t i = instance->send_next; i < instance->phases; i++) {
+        struct phase phase;
+
+        phase_preset(&phase, i);
+        instance->algorithm->schedule->phase(&instance->shape, i, &phase);
+        if (phase.to == NOBODY || phase.to == last)
+            continue;
+        last = phase.to;
+        message_send(instance->coll->context, endpoint_of(instance, phase.to), MESSAGE_COLLECTIVE,
+                     &head, sizeof(head), &nowhere, 0, NULL, NULL);
+    }
+}
+
+/* ---- going on ---- */
+
+static bool retire(struct instance *instance)
+{
+    const uint32_t whole = SLOT_SENT | SLOT_RECEIVED;
+    uint32_t before = instance->complete;
+
+    while (instance->complete < instance->send_next && instance->complete < instance->recv_next) {
+        const struct slot *slot = slot_of(instance, instance->complete);
+
+        if ((slot->flags & whole) != whole)
+            break;
+        run_locals(instance, slot->phase.after);
+        instance->complete++;
+    }
+    return instance->complete != before;
+}
+
+void step(struct instance *instance)
+{
+    if (instance->stepping) {
+        instance->again = true;
+        return;
+    }
+    instance->stepping = true;
+    do {
+        instance->again = false;
+        fill(instance);
+        post_all(instance);
+        send_all(instance);
+        if (instance->failed)
+            break;
+        if (retire(instance))
+            instance->again = true;
+    } while (instance->again && instance->complete < instance->phases);
+    instance->stepping = false;
+    if (instance->failed || instance->complete == instance->phases)
+        engine_end(instance);
+}
