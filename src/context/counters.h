@@ -15,16 +15,16 @@
     COUNTER(SEND_PUSH, "sends: rendezvous, pushed in packets")                                     \
     COUNTER(SEND_BYTES, "sends: data bytes")                                                       \
     COUNTER(SEND_QUEUED, "sends: queued for want of room")                                         \
-    COUNTER(PUT_HEAP, "puts: shared heap")                                                         \
+    COUNTER(PUT_HEAP, "puts: load and store")                                                      \
     COUNTER(PUT_COPY, "puts: single copy")                                                         \
     COUNTER(PUT_PACKETS, "puts: packets")                                                          \
-    COUNTER(PUT_HEAP_BYTES, "puts: shared heap: bytes")                                            \
+    COUNTER(PUT_HEAP_BYTES, "puts: load and store: bytes")                                         \
     COUNTER(PUT_COPY_BYTES, "puts: single copy: bytes")                                            \
     COUNTER(PUT_PACKETS_BYTES, "puts: packets: bytes")                                             \
-    COUNTER(GET_HEAP, "gets: shared heap")                                                         \
+    COUNTER(GET_HEAP, "gets: load and store")                                                      \
     COUNTER(GET_COPY, "gets: single copy")                                                         \
     COUNTER(GET_PACKETS, "gets: packets")                                                          \
-    COUNTER(GET_HEAP_BYTES, "gets: shared heap: bytes")                                            \
+    COUNTER(GET_HEAP_BYTES, "gets: load and store: bytes")                                         \
     COUNTER(GET_COPY_BYTES, "gets: single copy: bytes")                                            \
     COUNTER(GET_PACKETS_BYTES, "gets: packets: bytes")                                             \
     COUNTER(RMW_DIRECT, "atomics: done at once, on memory that is mapped")                         \

@@ -135,11 +135,24 @@ void rma_finish(struct p2p *p2p)
 
 /* ---- the beginning ---- */
 
-/* Where the target's memory is mapped here, or NULL. */
-static char *heap_address(struct path *path, uint64_t remote, size_t bytes)
+static bool is_self(const struct rma_call *call)
 {
+    return endpoint_task(call->rma->dest) == call->context->core->task;
+}
+
+static bool wants_packets(const struct rma_call *call)
+{
+    return call->rma->hints.use_shmem == PAMI_HINT_DISABLE;
+}
+
+/* Where `bytes` of the target's memory are mapped here, or NULL. */
+static char *mapped(const struct rma_call *call, struct path *path, size_t bytes)
+{
+    uint64_t remote = call->remote;
     void *local = path_address(path, remote, bytes);
 
+    if (is_self(call))
+        return (char *)(uintptr_t)remote;
     if (local == NULL && path->heap_bytes == 0 && path->port->ops->map != NULL &&
         path->port->ops->map(path, remote, bytes, &local) != 0)
         return NULL;
@@ -151,19 +164,21 @@ static bool overlaps(const char *a, const char *b, size_t bytes)
     return a < b ? (size_t)(b - a) < bytes : (size_t)(a - b) < bytes;
 }
 
-static bool is_self(const struct rma_call *call)
+/* The target's memory, when the transfer can be done with inside the call; else NULL. What lies over
+ * its own source is moved in one piece, whatever it was to go by. */
+static char *address_at_once(const struct rma_call *call, struct peer *peer)
 {
-    return endpoint_task(call->rma->dest) == call->context->core->task;
-}
+    size_t bytes = call->rma->bytes;
+    char *remote;
 
-/* What a transfer of this context and the same task's memory overlaps with must be moved at once,
- * in the right direction. Single copy goes forward only. */
-static bool moves_over_itself(const struct rma_call *call)
-{
-    const char *remote = (const char *)(uintptr_t)call->remote;
-
-    return is_self(call) && call->local_type == NULL &&
-           overlaps(call->local, remote, call->rma->bytes);
+    if (call->local_type != NULL || (call->put && peer->puts != 0))
+        return NULL;
+    if (unlikely(wants_packets(call)) && !is_self(call))
+        return NULL;
+    remote = mapped(call, peer->path, bytes);
+    if (remote == NULL || overlaps(call->local, remote, bytes))
+        return remote;
+    return bytes <= RMA_STEP_BYTES && !wants_packets(call) ? remote : NULL;
 }
 
 static void count(struct context *context, bool put, enum rma_way way, size_t bytes)
@@ -243,18 +258,19 @@ static int choose_way(const struct rma_call *call, struct rma *rma, void **heap)
     struct path *path = rma->op.path;
     size_t bytes = call->rma->bytes;
 
-    if (call->rma->hints.use_shmem == PAMI_HINT_DISABLE) {
+    if (wants_packets(call)) {
         rma->way = RMA_PACKETS;
         return peer_packet_path(p2p, rma->op.peer, &rma->op.path);
     }
     if (rma->typed != NULL) {
-        heap_address(path, rma->remote, 1); /* lets the device map it */
-        *heap = rma_typed_heap(rma->typed, path, rma->remote, bytes);
+        *heap = mapped(call, path, 1); /* lets the device map it */
+        if (!is_self(call))
+            *heap = rma_typed_heap(rma->typed, path, rma->remote, bytes);
     } else {
-        *heap = heap_address(path, rma->remote, bytes);
+        *heap = mapped(call, path, bytes);
     }
     rma->way = RMA_PACKETS;
-    if (*heap != NULL)
+    if (*heap != NULL || is_self(call))
         rma->way = RMA_HEAP;
     else if (path->single_copy && path->port->ops->put != NULL && path->port->ops->get != NULL)
         rma->way = RMA_COPY;
@@ -313,6 +329,7 @@ pami_result_t rma_call(const struct rma_call *call)
     struct peer *peer;
     struct rma *rma;
     void *heap = NULL;
+    char *address;
     int error = 0;
 
     misuse_check(call->context, call->function);
@@ -326,8 +343,9 @@ pami_result_t rma_call(const struct rma_call *call)
         return complete_gone(call);
     if (unlikely(call->rma->bytes == 0))
         return at_once(call, NULL);
-    if (unlikely(moves_over_itself(call)) && peer->puts == 0)
-        return at_once(call, (char *)(uintptr_t)call->remote);
+    address = address_at_once(call, peer);
+    if (address != NULL)
+        return at_once(call, address);
     rma = rma_new(call, peer);
     if (rma == NULL)
         return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
@@ -337,9 +355,9 @@ pami_result_t rma_call(const struct rma_call *call)
         return error == -EPIPE ? complete_gone(call)
                                : p2p_no_peer(call->function, call->rma->dest, p2p, error);
     }
-    if (heap != NULL)
+    if (rma->way == RMA_HEAP)
         rma->remote = (uint64_t)(uintptr_t)heap;
-    if (heap != NULL && rma->typed != NULL)
+    if (rma->way == RMA_HEAP && rma->typed != NULL)
         rma_typed_seek(rma);
     count(call->context, call->put, rma->way, rma->bytes);
     rma->epoch = operation_begin(peer);
