@@ -272,6 +272,8 @@ static int choose_way(const struct rma_call *call, struct rma *rma, void **heap)
     rma->way = RMA_PACKETS;
     if (*heap != NULL || is_self(call))
         rma->way = RMA_HEAP;
+    else if (rma->put && rma->typed != NULL && rma_typed_is_fine(rma->typed, bytes))
+        return 0;
     else if (path->single_copy && path->port->ops->put != NULL && path->port->ops->get != NULL)
         rma->way = RMA_COPY;
     return 0;

@@ -56,6 +56,7 @@ _Static_assert(sizeof(struct rma_run) == 32, "runs are counted in bytes on the w
 struct rma_typed {
     struct type *local_type, *remote_type; /* references */
     struct type_cursor local, remote;      /* remote: its addresses are the target's */
+    bool no_spans;                         /* a gap could not be read */
 };
 
 struct rma {
@@ -91,6 +92,11 @@ struct rma_call {
     struct type *local_type, *remote_type;
 };
 
+/* Pieces with gaps of at most this many bytes between them are read together with the gaps. */
+#define RMA_SPAN_GAP 1024
+#define RMA_SPAN_PIECE 4096
+#define RMA_SPAN_BYTES ((size_t)64 << 10)
+
 /* Pieces for one vectored copy; p2p has one, made when first needed. */
 #define RMA_BATCH 1024
 
@@ -98,6 +104,7 @@ struct rma_batch {
     struct iovec local[RMA_BATCH], remote[RMA_BATCH];
     size_t local_count, remote_count, bytes;
     struct type_cursor local_next, remote_next; /* where both stand behind it */
+    char span[RMA_SPAN_BYTES];
 };
 
 /* rma.c */
@@ -117,7 +124,9 @@ void rma_typed_free(struct rma_typed *typed);
 void rma_typed_seek(struct rma *rma);
 void *rma_typed_heap(const struct rma_typed *typed, const struct path *path, uint64_t base,
                      size_t bytes);
+bool rma_typed_is_fine(const struct rma_typed *typed, size_t bytes);
 bool rma_typed_batch(struct p2p *p2p, const struct rma *rma);
+struct rma_batch *rma_batch_get(struct p2p *p2p);
 size_t rma_next_run(struct type_cursor *cursor, struct rma_run *run, size_t most);
 
 /* memregion.c: the addresses of a call that names regions. Types are NULL unless typed. */

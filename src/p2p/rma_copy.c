@@ -99,12 +99,49 @@ static int copy_common_piece(struct rma *rma, size_t most, size_t *moved)
     return error;
 }
 
+/*
+ * A get of small pieces that lie close together reads the gaps as well: each piece costs the kernel
+ * about as much as a kilobyte. 256 KiB in pieces of 8, 64, 512 bytes with gaps as large: 0.34, 0.12,
+ * 0.06 ms, one by one as slow as puts (see rma_typed_is_fine). -ENOSYS: not this time.
+ */
+static int read_span(struct p2p *p2p, struct rma *rma, size_t most, size_t *moved)
+{
+    struct rma_typed *typed = rma->typed;
+    struct path *path = rma->op.path;
+    struct type_cursor next = typed->remote;
+    struct rma_batch *batch = rma_batch_get(p2p);
+    struct iovec local, remote;
+    struct rma_run run;
+    size_t got = 0;
+
+    rma_next_run(&next, &run, most);
+    if (batch == NULL || run.count < 2 || run.piece > RMA_SPAN_PIECE || run.stride < run.piece ||
+        run.stride - run.piece > RMA_SPAN_GAP)
+        return -ENOSYS;
+    run.count = least(run.count, (RMA_SPAN_BYTES - run.piece) / run.stride + 1);
+    local = (struct iovec){batch->span, (run.count - 1) * run.stride + run.piece};
+    remote = (struct iovec){(void *)run.address, local.iov_len};
+    if (path->port->ops->copyv(path, false, &local, 1, &remote, 1, &got) != 0 ||
+        got != local.iov_len) {
+        typed->no_spans = true;
+        return -ENOSYS;
+    }
+    *moved = run.count * run.piece;
+    rma_next_run(&typed->remote, &run, *moved);
+    for (size_t i = 0; i < run.count; i++)
+        type_unpack(&typed->local, batch->span + i * run.stride, run.piece, PAMI_DATA_COPY, NULL);
+    return 0;
+}
+
 static int copy_typed(struct p2p *p2p, struct rma *rma, size_t most, size_t *moved)
 {
     struct path *path = rma->op.path;
     struct rma_batch *batch;
     int error;
 
+    if (path->port->ops->copyv != NULL && !rma->put && !rma->typed->no_spans &&
+        read_span(p2p, rma, most, moved) == 0)
+        return 0;
     if (path->port->ops->copyv == NULL || !rma_typed_batch(p2p, rma))
         return copy_common_piece(rma, most, moved);
     batch = p2p->batch;

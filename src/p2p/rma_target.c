@@ -12,12 +12,18 @@
 
 #include "p2p/rma.h"
 #include "util/log.h"
+#include "util/probe.h"
 
 /* No transfer is larger: sums of sizes below this cannot overflow. */
 #define BYTES_MAX (UINT64_C(1) << 62)
 
 /* Pieces that one system call takes here. */
 #define PIECES 64
+
+/* Pieces are small from this size and number on. */
+#define SMALL_PIECE 512
+#define SMALL_PIECES 4
+#define PAGE UINT64_C(4096)
 
 /* Replies up to this need no memory of their own. */
 #define REPLY_SMALL 128
@@ -109,6 +115,40 @@ static void touch_directly(bool write, char *bytes, const struct iovec *pieces, 
     }
 }
 
+/* Every page of the piece may be touched, or is *page, which was asked about before. */
+static bool is_accessible(bool write, const struct iovec *piece, uint64_t *page)
+{
+    uint64_t start = (uint64_t)(uintptr_t)piece->iov_base;
+    uint64_t last = start + piece->iov_len - 1;
+
+    if (last < start)
+        return false;
+    for (uint64_t next = start / PAGE; next <= last / PAGE; next++) {
+        uint64_t word = next * PAGE > start ? next * PAGE : start / 4 * 4;
+
+        if (next == *page)
+            continue;
+        if (!(write ? probe_writable((void *)word) : probe_readable((const void *)word)))
+            return false;
+        *page = next;
+    }
+    return true;
+}
+
+/* Many small pieces: asking about pages costs less than a copy by the kernel does for each piece. */
+static int touch_pages(bool write, char *bytes, const struct iovec *pieces, size_t count)
+{
+    uint64_t page = UINT64_MAX;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!is_accessible(write, &pieces[i], &page))
+            return -EFAULT;
+        touch_directly(write, bytes, &pieces[i], 1);
+        bytes += pieces[i].iov_len;
+    }
+    return 0;
+}
+
 /* Read or write this task's memory. 0 or -EFAULT. */
 static int touch(struct p2p *p2p, bool write, struct walk *walk, char *bytes, size_t total)
 {
@@ -120,7 +160,11 @@ static int touch(struct p2p *p2p, bool write, struct walk *walk, char *bytes, si
         struct iovec own = {.iov_base = bytes, .iov_len = part};
         ssize_t done = -1;
 
-        if (!p2p->touch_directly) {
+        if (count >= SMALL_PIECES && part / count <= SMALL_PIECE) {
+            if (touch_pages(write, bytes, pieces, count) != 0)
+                return -EFAULT;
+            done = 0;
+        } else if (!p2p->touch_directly) {
             done = write ? process_vm_writev(p2p->pid, &own, 1, pieces, count, 0)
                          : process_vm_readv(p2p->pid, &own, 1, pieces, count, 0);
             if (done >= 0 || errno == EFAULT || errno == ENOMEM) {
@@ -132,7 +176,7 @@ static int touch(struct p2p *p2p, bool write, struct walk *walk, char *bytes, si
                 p2p->touch_directly = true;
             }
         }
-        if (p2p->touch_directly)
+        if (done < 0 && p2p->touch_directly)
             touch_directly(write, bytes, pieces, count);
         bytes += part;
         total -= part;

@@ -11,6 +11,10 @@
 #include "p2p/rma.h"
 #include "util/error.h"
 
+/* See rma_typed_is_fine. */
+#define FINE_PIECE 512
+#define FINE_PIECES 16
+
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -26,6 +30,7 @@ int rma_typed_new(const struct rma_call *call, struct rma_typed **out)
     typed->remote_type = type_ref(call->remote_type);
     type_cursor_init(&typed->local, typed->local_type, call->local, 0);
     type_cursor_init(&typed->remote, typed->remote_type, (const void *)(uintptr_t)call->remote, 0);
+    typed->no_spans = false;
     *out = typed;
     return 0;
 }
@@ -101,6 +106,21 @@ void *rma_typed_heap(const struct rma_typed *typed, const struct path *path, uin
     return (void *)((uintptr_t)path->heap_local + (uintptr_t)(base - path->heap_remote));
 }
 
+/*
+ * So fine at the target that packets are quicker than single copy: each piece costs the kernel about
+ * 0.5 us, and the target a fraction of that. 256 KiB in pieces of 8, 64, 512, 2048 bytes, put by single
+ * copy 40000, 1430, 187, 53 us, by packets 456, 154, 122, 130 us (measured 2026-11-21, 2 tasks on 2 busy
+ * cores). Looks at the first run only.
+ */
+bool rma_typed_is_fine(const struct rma_typed *typed, size_t bytes)
+{
+    struct type_cursor cursor = typed->remote;
+    struct rma_run run;
+
+    rma_next_run(&cursor, &run, bytes);
+    return run.piece < FINE_PIECE && bytes / run.piece >= FINE_PIECES;
+}
+
 /* Pieces from `cursor` on, at most `most` bytes; returns the bytes. */
 static size_t gather(struct type_cursor *cursor, struct iovec *pieces, size_t *count, size_t most)
 {
@@ -115,15 +135,20 @@ static size_t gather(struct type_cursor *cursor, struct iovec *pieces, size_t *c
     return bytes;
 }
 
+struct rma_batch *rma_batch_get(struct p2p *p2p)
+{
+    if (p2p->batch == NULL)
+        p2p->batch = malloc(sizeof(*p2p->batch));
+    return p2p->batch;
+}
+
 /* Fill p2p->batch with what comes next on both sides. False: no memory for it. */
 bool rma_typed_batch(struct p2p *p2p, const struct rma *rma)
 {
     const struct rma_typed *typed = rma->typed;
     size_t most = least(rma->bytes - rma->done, RMA_STEP_BYTES);
-    struct rma_batch *batch = p2p->batch;
+    struct rma_batch *batch = rma_batch_get(p2p);
 
-    if (batch == NULL)
-        batch = p2p->batch = malloc(sizeof(*batch));
     if (batch == NULL)
         return false;
     batch->local_next = typed->local;
