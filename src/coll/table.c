@@ -64,6 +64,12 @@ const struct algorithm algorithm_table[] = {
     {PAMI_XFER_SCATTER, "Binomial", "", &scatter_knomial, 0, 2, 0, 0, 0},
     {PAMI_XFER_SCATTER, "Knomial4", "", &scatter_knomial, 0, 4, 0, 0, 0},
     {PAMI_XFER_SCATTER, "PBinomial", "", &scatter_knomial, 0, 2, SEGMENT_STATIC, 0, 0},
+    {PAMI_XFER_ALLTOALL, "Bruck", "", &alltoall_bruck, NEEDS_EQUAL, 0, 0, 0, 0},
+    {PAMI_XFER_REDUCE_SCATTER, "Pairwise", "", &reduce_scatter_pairwise, 0, 0, 0, 0, 0},
+    {PAMI_XFER_REDUCE_SCATTER, "Ring", "", &reduce_scatter_ring, NEEDS_COMMUTATIVE, 0, 0, 0, 0},
+    {PAMI_XFER_REDUCE_SCATTER, "Halving", "", &reduce_scatter_halving, NEEDS_COMMUTATIVE, 0, 0, 0,
+     0},
+    {PAMI_XFER_REDUCE_SCATTER, "RS", "", &reduce_scatter_reduce_scatter, 0, 2, 0, 0, 0},
 };
 
 const size_t algorithm_count = COUNT(algorithm_table);
