@@ -67,7 +67,7 @@ static void tree_phase(const struct shape *shape, uint32_t index, struct phase *
     struct plan plan = plan_of(shape);
     uint32_t segment, child, incoming = index;
 
-    phase->recv_needs = 0;
+    phase->send_needs = phase->recv_needs = 0;
     if (index >= plan.lead) {
         segment = (index - plan.lead) / plan.children;
         child = (index - plan.lead) % plan.children;

@@ -79,7 +79,7 @@ static void receive_phase(const struct shape *shape, const struct plan *plan, ui
             break;
         receive -= parcels.count;
     }
-    phase->recv_needs = 0;
+    phase->send_needs = phase->recv_needs = 0;
     phase_receive(phase, rank_after(node, shape->root, shape->size),
                   plan->node == 0 ? parcel_at_root(shape, &parcels, receive, AREA_RECV)
                                   : parcel_in_temp(shape, &parcels, receive, plan->node));

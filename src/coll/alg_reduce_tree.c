@@ -12,7 +12,7 @@
  * result on to the root (whole messages only: pipelines through the root and back could wait for
  * each other).
  *
- * Temporary memory: SLOTS_BYTES, or 3 segments if these are larger, or children + 1 segments.
+ * Temporary memory: SLOTS_BYTES, or 3 segments if these are larger.
  */
 #include "coll/algorithm.h"
 #include "coll/build.h"
@@ -29,8 +29,9 @@ struct plan {
     struct segments segments;
     uint32_t node, children, parent; /* parent: the rank that gets this node's result, or NOBODY */
     uint32_t first;                  /* rank of node 0 */
-    uint32_t slots, lag;             /* lag: a segment is sent when `lag` more have been received */
-    bool forwarded;                  /* the result comes from rank 0 in the end */
+    uint32_t slots;
+    uint32_t lag;   /* a segment is sent when `lag` more are being received, here 0 or 1 */
+    bool forwarded; /* the result comes from rank 0 in the end */
 };
 
 static struct plan plan_of(const struct shape *shape)
@@ -50,7 +51,7 @@ static struct plan plan_of(const struct shape *shape)
     plan.forwarded = !direct && shape->rank == shape->root;
     plan.slots = (uint32_t)larger(3, smaller(64, SLOTS_BYTES / larger(1, plan.segments.bytes)));
     plan.slots = (uint32_t)smaller(plan.slots, (uint64_t)plan.children * plan.segments.count);
-    plan.lag = plan.segments.count > 1 && plan.slots > plan.children;
+    plan.lag = plan.segments.count > 1 && plan.children == 1;
     return plan;
 }
 

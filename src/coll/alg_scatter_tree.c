@@ -143,7 +143,7 @@ static void tree_phase(const struct shape *shape, uint32_t index, struct phase *
         parcel.area = AREA_RECV;
     parent = tree_parent(&plan.tree, plan.node);
     phase_receive(phase, rank_after(parent, shape->root, shape->size), parcel);
-    phase->recv_needs = 0;
+    phase->send_needs = phase->recv_needs = 0;
 }
 
 const struct schedule_ops scatter_knomial = {tree_prepare, tree_phase};

@@ -3,7 +3,7 @@
  * arrive arrives and nothing else changes, operands are combined once each and in rank order where
  * that matters, schedules neither deadlock nor touch memory while it is in use. See simulate.h.
  *
- * Run: timeout=60
+ * Run: timeout=120
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,6 +74,9 @@ static void run_row(const struct algorithm *algorithm, uint32_t size, uint32_t r
 {
     struct problem problem = problem_of(algorithm, size, root, cells, seed);
 
+    /* The same arithmetic as with fragments of a fixed size, which are drawn here. */
+    if (algorithm->segment == SEGMENT_DYNAMIC)
+        return;
     if (admits(&problem))
         problem_run(&problem, NULL);
 }
@@ -88,9 +91,8 @@ static void test_all_roots(void **state)
         const struct algorithm *algorithm = &algorithm_table[row];
 
         for (uint32_t size = 1; size <= 40; size++)
-            for (uint32_t root = 0; root < (rooted(algorithm->type) ? size : 3); root++)
-                for (int i = 0; i < 2; i++, seed++)
-                    run_row(algorithm, size, root % size, cells[seed % COUNT(cells)], seed);
+            for (uint32_t root = 0; root < (rooted(algorithm->type) ? size : 2); root++, seed++)
+                run_row(algorithm, size, root % size, cells[seed % COUNT(cells)], seed);
     }
 }
 
@@ -102,9 +104,17 @@ static void test_small(void **state)
     for (size_t row = 0; row < algorithm_count; row++)
         for (uint32_t size = 1; size <= 9; size++)
             for (uint64_t i = 0; i < COUNT(cells); i++)
-                for (uint64_t seed = 0; seed < 12; seed++)
+                for (uint64_t seed = 0; seed < 4; seed++)
                     run_row(&algorithm_table[row], size, (uint32_t)seed % size, cells[i],
                             row << 20 | size << 10 | i << 5 | seed);
+}
+
+/* Members have blocks for all members: size x size cells. */
+static bool is_square(pami_xfer_type_t type)
+{
+    return type == PAMI_XFER_ALLGATHER || type == PAMI_XFER_ALLGATHERV ||
+           type == PAMI_XFER_ALLTOALL || type == PAMI_XFER_ALLTOALLV ||
+           type == PAMI_XFER_REDUCE_SCATTER;
 }
 
 static void test_many(void **state)
@@ -117,23 +127,100 @@ static void test_many(void **state)
             uint32_t size = sizes[i];
             const uint32_t roots[] = {0, 1, size / 2 - 1, size - 1};
             uint64_t seed = row * 131 + i;
-            bool blocks = algorithm_table[row].type >= PAMI_XFER_ALLGATHER &&
-                          algorithm_table[row].type != PAMI_XFER_BARRIER;
 
-            /* Blocks make size x size cells. */
-            if (blocks && algorithm_table[row].type != PAMI_XFER_SCAN && size > 130 &&
-                i % 3 != row % 3)
+            if (is_square(algorithm_table[row].type) && (size > 130 ? i % 4 != row % 4 : i % 2))
                 continue;
             run_row(&algorithm_table[row], size, roots[seed % 4], 1 + seed % 2, seed);
         }
 }
 
+/* Offsets beyond 4 GiB: cells of 256 MiB, counts that the algorithms divide by members. */
+static void test_large(void **state)
+{
+    (void)state;
+    for (size_t row = 0; row < algorithm_count; row++)
+        for (uint32_t size = 2; size <= 8; size *= 2)
+            for (uint64_t seed = 0; seed < 6; seed++) {
+                struct problem problem =
+                    problem_of(&algorithm_table[row], size, (uint32_t)seed % size, 64, seed);
+
+                problem.unit = UINT64_C(1) << 28;
+                if (problem.segment)
+                    problem.segment = problem.unit * (1 + seed);
+                if (algorithm_table[row].type == PAMI_XFER_BROADCAST && size > 2)
+                    problem.root = 0;
+                if (admits(&problem))
+                    problem_run(&problem, NULL);
+            }
+}
+
+/* As the rows say: fragments of 32 KiB, and halves above 8 KiB. */
+static void test_segments(void **state)
+{
+    static const uint64_t cells[] = {8, 31, 33, 64, 97};
+
+    (void)state;
+    for (size_t row = 0; row < algorithm_count; row++)
+        for (uint64_t seed = 0; algorithm_table[row].segment && seed < 60; seed++) {
+            struct problem problem = problem_of(&algorithm_table[row], 2 + (uint32_t)seed % 11, 0,
+                                                cells[seed % COUNT(cells)], seed);
+
+            problem.root = (uint32_t)seed / 3 % problem.size;
+            problem.unit = 1024;
+            problem.segment = algorithm_table[row].segment;
+            /* Halves and fragments of other types are cut at bytes. */
+            if (!type_reduces(algorithm_table[row].type) && problem.cells % 2)
+                problem.cells++;
+            problem_run(&problem, NULL);
+        }
+}
+
+/* Where the work and the memory of one row go with the number of members. */
+static void test_bounds(void **state)
+{
+    (void)state;
+    for (size_t row = 0; row < algorithm_count; row++) {
+        const struct algorithm *algorithm = &algorithm_table[row];
+        struct problem problem = problem_of(algorithm, 64, 5, 64, 3);
+        uint64_t all = problem.cells * (type_reduces(algorithm->type) ? 4 : 1);
+        struct figures figures;
+
+        problem.in_place = IN_PLACE_ALL;
+        problem.segment = 0;
+        problem_run(&problem, &figures);
+        if (is_square(algorithm->type) && !type_reduces(algorithm->type))
+            all *= problem.size;
+        if (algorithm->type == PAMI_XFER_GATHER || algorithm->type == PAMI_XFER_SCATTER)
+            all *= problem.size / 2;
+        assert_in_range(figures.phases, 0, 3 * problem.size);
+        /* Slots of reductions up trees, one for each message: few kilobytes here. */
+        assert_in_range(figures.temp, 0, 64 * (type_reduces(algorithm->type) ? all : 0) + 3 * all);
+    }
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    for (int type = 0; type <= PAMI_XFER_REDUCE_SCATTER; type++) {
+        unsigned always = 0,
+                 narrow = type == PAMI_XFER_ALLGATHERV_INT || type == PAMI_XFER_SCATTERV_INT ||
+                          type == PAMI_XFER_GATHERV_INT || type == PAMI_XFER_ALLTOALLV_INT;
+
+        for (size_t row = 0; row < algorithm_count; row++) {
+            assert_true(algorithm_table[row].name[0] && algorithm_table[row].description[0]);
+            always += (int)algorithm_table[row].type == type && algorithm_table[row].needs == 0;
+        }
+        assert_true(always > 0 || narrow);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),
-        cmocka_unit_test(test_all_roots),
-        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_small),    cmocka_unit_test(test_all_roots),
+        cmocka_unit_test(test_many),     cmocka_unit_test(test_large),
+        cmocka_unit_test(test_segments), cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_types),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@ struct progress {
     uint32_t *send_needs, *recv_needs; /* the latest, for each peer */
     uint64_t *heard;                   /* by phase, whom its message told about: `words` each */
     bool slow;
+    bool idle; /* nothing to do before somebody sends or receives */
 };
 
 struct simulation {
@@ -295,6 +296,7 @@ static void start_send(struct simulation *simulation, uint32_t rank, struct acti
     message->known = known_after(simulation, rank, active->phase.send_needs);
     message->next = target->incoming[rank];
     target->incoming[rank] = message;
+    target->idle = false;
     simulation->run->messages++;
 }
 
@@ -332,8 +334,10 @@ static bool deliver(struct simulation *simulation, uint32_t rank, struct active 
         cells.memory->cells[cells.first + i] = message->values[i];
         cells.memory->writers[cells.first + i]--;
     }
-    if (message->sender)
+    if (message->sender) {
         complete_send(simulation, active->phase.from, message->sender);
+        simulation->members[active->phase.from].idle = false;
+    }
     active->arrived = true;
     for (uint32_t i = 0; i < simulation->words; i++)
         progress->heard[active->index * simulation->words + i] = message->known[i];
@@ -403,6 +407,8 @@ static bool advance_member(struct simulation *simulation, uint32_t rank)
     struct progress *progress = &simulation->members[rank];
     uint32_t under_way, from;
 
+    if (progress->idle)
+        return false;
     while (progress->done < progress->asked &&
            progress->active[progress->done % progress->window].complete)
         progress->done++;
@@ -419,6 +425,7 @@ static bool advance_member(struct simulation *simulation, uint32_t rank)
                 simulation, rank,
                 &progress->active[(progress->done + (from + i) % under_way) % progress->window]))
             return true;
+    progress->idle = true;
     return false;
 }
 
