@@ -4,7 +4,7 @@
  *
  * Temporary memory holds the blocks in the order of their distance to go. In step k all blocks with
  * bit k set in their distance, runs of 2^k of them, travel 2^k ranks on: they are packed behind one
- * another, exchanged, and unpacked. After the last step place d holds the block from d ranks before.
+ * another, exchanged, and unpacked. In the end place d has the block from d ranks before.
  *
  * Temporary memory: twice the blocks.
  */
