@@ -211,33 +211,6 @@ pami_result_t PAMI_Memregion_destroy(pami_context_t handle, pami_memregion_t *me
     return PAMI_SUCCESS;
 }
 
-static bool is_inside(const struct memregion *region, uint64_t address, size_t bytes)
-{
-    uint64_t offset = address - region->base;
-
-    return offset < region->bytes && bytes <= region->bytes - offset;
-}
-
-/* Every piece of the layout at `base` lies in the region. */
-static bool layout_is_inside(const struct memregion *region, const struct type *type, uint64_t base,
-                             size_t bytes)
-{
-    struct type_cursor cursor;
-    struct rma_run run;
-
-    type_cursor_init(&cursor, type, (const void *)(uintptr_t)base, 0);
-    while (bytes != 0) {
-        int64_t span;
-
-        bytes -= rma_next_run(&cursor, &run, bytes);
-        if (__builtin_mul_overflow((int64_t)run.stride, (int64_t)(run.count - 1), &span) ||
-            !is_inside(region, run.address, run.piece) ||
-            !is_inside(region, run.address + (uint64_t)span, run.piece))
-            return false;
-    }
-    return true;
-}
-
 /* The layout of one side; NULL when there is none, or none that could be used. */
 static const struct type *layout_of(const pami_rma_typed_t *types, bool local)
 {
@@ -257,6 +230,7 @@ static pami_result_t resolve(const struct rma_call *call, const char *side,
     struct client_core *core = call->context->core;
     size_t bytes = call->rma->bytes;
     struct memregion region;
+    struct rma_area area;
 
     if (place->mr == NULL)
         return error_set(PAMI_INVAL, "%s: rdma.%s.mr: NULL", call->function, side);
@@ -268,8 +242,9 @@ static pami_result_t resolve(const struct rma_call *call, const char *side,
                          call->function, side, region.owner, owner);
     if (region.owner == core->task && slot_find(core, &region) == NULL)
         return error_set(PAMI_INVAL, "%s: rdma.%s.mr: was destroyed", call->function, side);
+    area = (struct rma_area){region.base, region.bytes};
     if (place->offset > region.bytes || (type == NULL && bytes > region.bytes - place->offset) ||
-        (type != NULL && !layout_is_inside(&region, type, region.base + place->offset, bytes)))
+        (type != NULL && !rma_layout_is_within(type, region.base + place->offset, bytes, &area)))
         return error_set(PAMI_INVAL,
                          "%s: rdma.%s.offset: %zu and %zu bytes are not within the %zu bytes of "
                          "the region",

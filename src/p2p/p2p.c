@@ -322,7 +322,8 @@ static void abandon_receives(struct p2p *p2p)
 
             if (receive->fetching)
                 continue;
-            peer->refused = true;
+            if (receive->dispatch <= DISPATCH_ID_MAX)
+                peer->refused = true;
             receive_free(p2p, receive);
             if (answer != 0)
                 p2p_answer(p2p, peer, answer, PAMI_SHUTDOWN);

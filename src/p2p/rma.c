@@ -217,9 +217,9 @@ static pami_result_t check_range(const struct rma_call *call)
     if (bytes == 0 || call->local_type != NULL)
         return PAMI_SUCCESS;
     if (call->local == NULL)
-        return error_set(PAMI_INVAL, "%s: local: NULL with %zu bytes", call->function, bytes);
+        return error_set(PAMI_INVAL, "%s: addr.local: NULL with %zu bytes", call->function, bytes);
     if (call->remote == 0)
-        return error_set(PAMI_INVAL, "%s: remote: NULL with %zu bytes", call->function, bytes);
+        return error_set(PAMI_INVAL, "%s: addr.remote: NULL with %zu bytes", call->function, bytes);
     if (call->remote + bytes < bytes || (uintptr_t)call->local + bytes < bytes)
         return error_set(PAMI_INVAL, "%s: bytes: %zu are more than there are behind an address",
                          call->function, bytes);

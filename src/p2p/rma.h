@@ -59,6 +59,11 @@ struct rma_typed {
     bool no_spans;                         /* a gap could not be read */
 };
 
+/* A part of a task's address space. */
+struct rma_area {
+    uint64_t start, bytes;
+};
+
 struct rma {
     struct operation op;
     bool put;
@@ -124,6 +129,8 @@ void rma_typed_free(struct rma_typed *typed);
 void rma_typed_seek(struct rma *rma);
 void *rma_typed_heap(const struct rma_typed *typed, const struct path *path, uint64_t base,
                      size_t bytes);
+bool rma_layout_is_within(const struct type *type, uint64_t base, size_t bytes,
+                          const struct rma_area *area);
 bool rma_typed_is_fine(const struct rma_typed *typed, size_t bytes);
 bool rma_typed_batch(struct p2p *p2p, const struct rma *rma);
 struct rma_batch *rma_batch_get(struct p2p *p2p);

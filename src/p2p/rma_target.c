@@ -135,7 +135,7 @@ static bool is_accessible(bool write, const struct iovec *piece, uint64_t *page)
     return true;
 }
 
-/* Many small pieces: asking about pages costs less than a copy by the kernel does for each piece. */
+/* Many small pieces: asking about pages costs less than a copy by the kernel for each piece. */
 static int touch_pages(bool write, char *bytes, const struct iovec *pieces, size_t count)
 {
     uint64_t page = UINT64_MAX;
