@@ -48,8 +48,10 @@ static pami_result_t check_parent(struct call *call)
     call->parent = geometry_from_handle(call->parent_handle);
     if (call->parent == NULL || call->parent->client != call->client)
         return error_set(PAMI_INVAL, "%s: parent: not a geometry of the client", call->function);
-    if (atomic_load_explicit(&call->parent->state, memory_order_acquire) != GEOMETRY_READY)
-        return error_set(PAMI_INVAL, "%s: parent: its creation is not complete", call->function);
+    if (atomic_load_explicit(&call->parent->creating, memory_order_relaxed) ||
+        atomic_load_explicit(&call->parent->state, memory_order_acquire) != GEOMETRY_READY)
+        return error_set(PAMI_INVAL, "%s: parent: its creation is not complete, or has failed",
+                         call->function);
     return PAMI_SUCCESS;
 }
 
@@ -309,8 +311,10 @@ static pami_result_t start(const struct call *call, struct geometry *geometry)
     creation->context = call->context;
     creation->function = call->function_done;
     creation->cookie = call->cookie;
-    if (geometry != NULL)
+    if (geometry != NULL) {
+        atomic_init(&geometry->creating, true);
         geometry_hold(geometry);
+    }
     if (call->parent != NULL)
         geometry_hold(call->parent);
     if (join_start(creation) == 0)

@@ -330,7 +330,7 @@ static pami_result_t destroy(struct geometry *geometry, struct context *context)
     struct geometry_client *client = geometry->client;
 
     pthread_mutex_lock(&client->lock);
-    if (atomic_load_explicit(&geometry->state, memory_order_relaxed) == GEOMETRY_FORMING) {
+    if (atomic_load_explicit(&geometry->creating, memory_order_relaxed)) {
         pthread_mutex_unlock(&client->lock);
         return error_set(PAMI_INVAL,
                          "PAMI_Geometry_destroy: geometry: its creation is not complete");

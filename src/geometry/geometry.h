@@ -61,7 +61,7 @@ struct group {
 #define GEOMETRY_NO_SLOT UINT8_MAX
 
 enum geometry_state {
-    GEOMETRY_FORMING, /* fn of its creation is not due yet */
+    GEOMETRY_FORMING,
     GEOMETRY_READY,
     GEOMETRY_FAILED, /* a member went while it was created: good for destroy only */
     GEOMETRY_ENDED,  /* destroyed; groups of other contexts may still be open */
@@ -76,6 +76,7 @@ struct geometry {
     bool is_world;
     uint32_t sequence;    /* as a parent: of the next creation */
     atomic_int state;     /* enum geometry_state; READY is published with release (G1) */
+    atomic_bool creating; /* fn of its creation has not run */
     atomic_uint users;    /* whoever keeps it: the handle, open groups, creations */
     struct list link;     /* in the client's list */
     size_t attributes[3]; /* OPTIMIZE, NONCONTIG, MEMORY_OPTIMIZE: kept, without effect */

@@ -155,8 +155,10 @@ static int send_message(struct join *join, struct context *context, struct edge 
 static void creation_free(struct creation *creation)
 {
     list_remove(&creation->link);
-    if (creation->geometry != NULL)
+    if (creation->geometry != NULL) {
+        atomic_store_explicit(&creation->geometry->creating, false, memory_order_relaxed);
         geometry_drop(creation->geometry);
+    }
     if (creation->parent != NULL)
         geometry_drop(creation->parent);
     free(creation);
@@ -391,7 +393,7 @@ void join_handle_message(pami_context_t handle, void *cookie, const void *header
     struct geometry_client *client = cookie;
     struct context *context = handle;
     uint32_t task = endpoint_task(origin);
-    struct message message;
+    struct message message = {.kind = JOIN_KINDS};
 
     (void)pipe;
     (void)recv;
