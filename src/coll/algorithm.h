@@ -23,6 +23,7 @@
 #define NEEDS_DENSE 8u        /* blocks that follow one another */
 #define NEEDS_EQUAL 16u       /* blocks of equal bytes */
 #define NEEDS_DIVISIBLE 32u   /* at least one element for each member */
+#define NEEDS_ONE_NODE 64u    /* all members share a node's memory */
 
 struct collective;
 struct group;
@@ -46,12 +47,12 @@ struct algorithm {
     algorithm_make_function *make; /* instead of a schedule: makes the machine (machine.h) */
 };
 
-/* The bits of row->needs that these arguments in a group of `size` members do not meet. */
+/* The bits of row->needs that these arguments in a group do not meet. */
 unsigned algorithm_unmet(const struct algorithm *row, const struct collective *collective,
-                         uint32_t size);
+                         const struct group *group);
 
-/* Of those, the ones that no arguments can meet with so many members. */
-unsigned algorithm_unmet_by_size(const struct algorithm *row, uint32_t size);
+/* Of those, the ones that no arguments can meet with these members. */
+unsigned algorithm_unmet_by_members(const struct algorithm *row, const struct group *group);
 
 /* A row of a type by its name (any case), NULL when there is none. */
 const struct algorithm *algorithm_find(pami_xfer_type_t type, const char *name);
@@ -63,6 +64,9 @@ const struct algorithm *algorithm_find(pami_xfer_type_t type, const char *name);
 
 extern const struct algorithm algorithm_table[];
 extern const size_t algorithm_count;
+
+/* shared/row.c */
+algorithm_make_function shared_make;
 
 /* alg_*.c */
 extern const struct schedule_ops barrier_dissemination, barrier_tree;

@@ -57,6 +57,7 @@ static pami_result_t needs_more(const struct algorithm *row, unsigned unmet)
         "a commutative operator",    "a power of two of members",
         "an even number of members", "blocks that follow one another",
         "blocks of equal size",      "at least one element for each member",
+        "members on one node",
     };
     unsigned first = (unsigned)__builtin_ctz(unmet);
 
@@ -71,13 +72,13 @@ static pami_result_t row_of(const struct group *group, pami_algorithm_t handle,
 
     *row = algorithm_handle_row(handle);
     if (*row == NULL) {
-        *row = select_row(&group->context->coll->select, group->size, collective);
+        *row = select_row(&group->context->coll->select, group, collective);
         if (*row == NULL)
             return error_set(PAMI_UNIMPL, "PAMI_Collective: %s: no algorithm is built in",
                              collective_name(collective->type));
         return PAMI_SUCCESS;
     }
-    unmet = (*row)->needs != 0 ? algorithm_unmet(*row, collective, group->size) : 0;
+    unmet = (*row)->needs != 0 ? algorithm_unmet(*row, collective, group) : 0;
     return unmet == 0 ? PAMI_SUCCESS : needs_more(*row, unmet);
 }
 

@@ -11,6 +11,7 @@
 #include "coll/coll.h"
 #include "coll/collective.h"
 #include "coll/engine.h"
+#include "coll/shared/arena.h"
 
 /* ---- numbers ---- */
 
@@ -146,6 +147,7 @@ static void group_closed(struct group *group)
     if (coll != NULL) {
         coll->last_handle = PAMI_ALGORITHM_NULL;
         am_group_closed(group);
+        arena_group_closed(group->context->shared, group->identity);
         flight_forget(&coll->flights, group->identity);
     }
     for (uint32_t i = 1; i < GROUP_CHANNELS; i++)
@@ -199,8 +201,8 @@ bool coll_has_run(const struct group *group, uint32_t channel, uint32_t sequence
 
 static void gone(struct message_watch *watch, struct context *context, uint32_t endpoint)
 {
-    (void)context;
     engine_gone(container_of(watch, struct coll, watch), endpoint);
+    shared_gone(context->shared, endpoint);
 }
 
 int coll_attach(struct context *context)
@@ -211,7 +213,8 @@ int coll_attach(struct context *context)
         return -ENOMEM;
     coll->context = context;
     list_init(&coll->running);
-    if (flight_table_init(&coll->flights, context) != 0 || am_attach(context) != 0) {
+    if (flight_table_init(&coll->flights, context) != 0 || am_attach(context) != 0 ||
+        shared_attach(context) != 0) {
         flight_table_finish(&coll->flights);
         free(coll);
         return -ENOMEM;
@@ -232,6 +235,7 @@ void coll_detach(struct context *context)
 
     if (coll == NULL)
         return;
+    shared_detach(context);
     am_detach(context);
     engine_drop_all(coll);
     flight_table_finish(&coll->flights);

@@ -101,6 +101,9 @@ int machine_make(struct group *group, const struct algorithm *row, struct collec
 int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
                    struct group **group);
 
+/* All members of a group are tasks of one node. Remembered; the same on all members. */
+bool group_on_one_node(const struct group *group);
+
 /* The group made for a channel, or NULL. */
 struct group *group_sub(const struct group *parent, uint32_t channel);
 

@@ -12,6 +12,7 @@
 #include "coll/coll.h"
 #include "coll/collective.h"
 #include "coll/handle.h"
+#include "coll/machine.h"
 #include "util/error.h"
 
 #define NAME_BYTES 64
@@ -23,7 +24,8 @@ static pthread_once_t names_once = PTHREAD_ONCE_INIT;
 static void make_names(void)
 {
     for (size_t i = 0; i < algorithm_count && i < COLL_ROWS_MAX; i++)
-        snprintf(row_names[i], NAME_BYTES, "I%d:%s:AM:AM", 0, algorithm_table[i].name);
+        snprintf(row_names[i], NAME_BYTES, "I0:%s:%s", algorithm_table[i].name,
+                 algorithm_table[i].make == shared_make ? "SHMEM:SHMEM" : "AM:AM");
 }
 
 /* ---- rows ---- */
@@ -44,14 +46,17 @@ pami_xfer_type_t algorithm_row_type(pami_xfer_type_t type)
     }
 }
 
-unsigned algorithm_unmet_by_size(const struct algorithm *row, uint32_t size)
+unsigned algorithm_unmet_by_members(const struct algorithm *row, const struct group *group)
 {
+    uint32_t size = group->size;
     unsigned unmet = 0;
 
     if ((row->needs & NEEDS_POWER_OF_TWO) && (size & (size - 1)) != 0)
         unmet |= NEEDS_POWER_OF_TWO;
     if ((row->needs & NEEDS_EVEN) && size % 2 != 0)
         unmet |= NEEDS_EVEN;
+    if ((row->needs & NEEDS_ONE_NODE) && !group_on_one_node(group))
+        unmet |= NEEDS_ONE_NODE;
     return unmet;
 }
 
@@ -64,9 +69,10 @@ static bool are_equal(const uint64_t *sizes, uint32_t count)
 }
 
 unsigned algorithm_unmet(const struct algorithm *row, const struct collective *collective,
-                         uint32_t size)
+                         const struct group *group)
 {
-    unsigned unmet = algorithm_unmet_by_size(row, size);
+    unsigned unmet = algorithm_unmet_by_members(row, group);
+    uint32_t size = group->size;
 
     if ((row->needs & NEEDS_COMMUTATIVE) && !collective->commutative)
         unmet |= NEEDS_COMMUTATIVE;
@@ -92,7 +98,7 @@ const struct algorithm *algorithm_find(pami_xfer_type_t type, const char *name)
 /* What remains to be asked of the arguments when the members fit. */
 static unsigned needs_of_arguments(const struct algorithm *row)
 {
-    unsigned needs = row->needs & ~(NEEDS_POWER_OF_TWO | NEEDS_EVEN);
+    unsigned needs = row->needs & ~(NEEDS_POWER_OF_TWO | NEEDS_EVEN | NEEDS_ONE_NODE);
 
     switch (row->type) {
     case PAMI_XFER_ALLGATHERV:
@@ -107,10 +113,19 @@ static unsigned needs_of_arguments(const struct algorithm *row)
     }
 }
 
-/* Which list a row is in: 0, 1, or -1 for none. */
-static int list_of(const struct algorithm *row, pami_xfer_type_t type, uint32_t size)
+/* The geometry as a group, for questions about members. */
+static struct group group_of_all(struct geometry *geometry)
 {
-    if (row->type != algorithm_row_type(type) || algorithm_unmet_by_size(row, size) != 0)
+    return (struct group){
+        .geometry = geometry, .topology = &geometry->topology, .size = geometry->topology.size};
+}
+
+/* Which list a row is in: 0, 1, or -1 for none. */
+static int list_of(const struct algorithm *row, pami_xfer_type_t type, struct geometry *geometry)
+{
+    const struct group group = group_of_all(geometry);
+
+    if (row->type != algorithm_row_type(type) || algorithm_unmet_by_members(row, &group) != 0)
         return -1;
     return needs_of_arguments(row) != 0;
 }
@@ -127,8 +142,7 @@ struct geometry *algorithm_handle_geometry(pami_algorithm_t handle)
     geometry = geometry_from_handle((pami_geometry_t)(uintptr_t)(handle >> HANDLE_LOW_BITS << 4));
     if (geometry == NULL || number == 0)
         return geometry;
-    return list_of(&algorithm_table[number - 1], type, geometry->topology.size) >= 0 ? geometry
-                                                                                     : NULL;
+    return list_of(&algorithm_table[number - 1], type, geometry) >= 0 ? geometry : NULL;
 }
 
 /* ---- metadata ---- */
@@ -139,23 +153,21 @@ static metadata_result_t check_arguments(struct pami_xfer_t *in)
     const struct algorithm *row;
     metadata_result_t answer = {.bitmask = 0};
     struct geometry *geometry = in != NULL ? algorithm_handle_geometry(in->algorithm) : NULL;
-    struct group group = {.rank = 0};
     struct collective collective;
+    struct group group;
     unsigned unmet;
 
     if (geometry == NULL || (row = algorithm_handle_row(in->algorithm)) == NULL) {
         answer.check.unspecified = geometry == NULL;
         return answer;
     }
-    group.geometry = geometry;
-    group.topology = &geometry->topology;
-    group.size = geometry->topology.size;
+    group = group_of_all(geometry);
     if (collective_read(&collective, algorithm_handle_type(in->algorithm), &group, &in->cmd) !=
         PAMI_SUCCESS) {
         answer.check.unspecified = 1;
         return answer;
     }
-    unmet = algorithm_unmet(row, &collective, group.size);
+    unmet = algorithm_unmet(row, &collective, &group);
     answer.check.datatype_op = (unmet & NEEDS_COMMUTATIVE) != 0;
     answer.check.range = (unmet & NEEDS_DIVISIBLE) != 0;
     answer.check.continuous_recv = (unmet & NEEDS_DENSE) != 0;
@@ -214,7 +226,7 @@ pami_result_t PAMI_Geometry_algorithms_num(pami_geometry_t handle, pami_xfer_typ
     if (result != PAMI_SUCCESS)
         return result;
     for (size_t i = 0; i < algorithm_count; i++) {
-        int list = list_of(&algorithm_table[i], coll_type, geometry->topology.size);
+        int list = list_of(&algorithm_table[i], coll_type, geometry);
 
         if (list >= 0)
             lengths[list]++;
@@ -256,7 +268,7 @@ pami_result_t PAMI_Geometry_algorithms_query(pami_geometry_t handle, pami_xfer_t
         return result;
     put(&lists[0], handle, colltype, NULL);
     for (size_t i = 0; i < algorithm_count; i++) {
-        int list = list_of(&algorithm_table[i], colltype, geometry->topology.size);
+        int list = list_of(&algorithm_table[i], colltype, geometry);
 
         if (list >= 0)
             put(&lists[list], handle, colltype, &algorithm_table[i]);

@@ -30,6 +30,18 @@ struct preference {
  * The last of a type needs nothing.
  */
 static const struct preference preferences[] = {
+    {PAMI_XFER_BARRIER, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_BROADCAST, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_REDUCE, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_ALLREDUCE, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_GATHER, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_SCATTER, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_ALLGATHER, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_ALLGATHERV, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_ALLTOALL, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_SCAN, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_REDUCE_SCATTER, "Shared", ALL_SIZES, ALL_MEMBERS},
+
     {PAMI_XFER_BARRIER, "Dissemination", ALL_SIZES, ALL_MEMBERS},
 
     {PAMI_XFER_BROADCAST, "Flat", 4 * K, 4},
@@ -231,31 +243,47 @@ uint64_t select_bytes(const struct collective *collective, uint32_t members)
 }
 
 /* What to fall back on: any row that works here, the earliest of the table. */
-static const struct algorithm *any_row(const struct collective *collective, uint32_t members)
+static const struct algorithm *any_row(const struct collective *collective,
+                                       const struct group *group)
 {
     for (size_t i = 0; i < algorithm_count; i++) {
         const struct algorithm *row = &algorithm_table[i];
 
-        if (row->type == collective->type && algorithm_unmet(row, collective, members) == 0)
+        if (row->type == collective->type && row->make == NULL &&
+            algorithm_unmet(row, collective, group) == 0)
             return row;
     }
     return NULL;
 }
 
-const struct algorithm *select_row(const struct select_table *table, uint32_t members,
-                                   const struct collective *collective)
+static const struct algorithm *first_choice(const struct select_table *table,
+                                            const struct group *group,
+                                            const struct collective *collective, bool messages)
 {
-    uint64_t bytes = select_bytes(collective, members);
+    uint64_t bytes = select_bytes(collective, group->size);
 
     for (size_t i = table->first[collective->type]; i < table->first[collective->type + 1]; i++) {
         const struct select_choice *choice = &table->choices[i];
 
         if (bytes < choice->bytes_min || bytes > choice->bytes_max ||
-            members < choice->members_min || members > choice->members_max)
+            group->size < choice->members_min || group->size > choice->members_max ||
+            (messages && choice->row->make != NULL))
             continue;
-        if (likely(choice->row->needs == 0) ||
-            algorithm_unmet(choice->row, collective, members) == 0)
+        if (likely(choice->row->needs == 0) || algorithm_unmet(choice->row, collective, group) == 0)
             return choice->row;
     }
-    return any_row(collective, members);
+    return any_row(collective, group);
+}
+
+const struct algorithm *select_row(const struct select_table *table, const struct group *group,
+                                   const struct collective *collective)
+{
+    return first_choice(table, group, collective, false);
+}
+
+const struct algorithm *select_row_of_messages(const struct select_table *table,
+                                               const struct group *group,
+                                               const struct collective *collective)
+{
+    return first_choice(table, group, collective, true);
 }

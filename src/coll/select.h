@@ -35,8 +35,13 @@ void select_table_init(struct select_table *table);
 uint64_t select_bytes(const struct collective *collective, uint32_t members);
 
 /* The best row whose needs these arguments meet. */
-const struct algorithm *select_row(const struct select_table *table, uint32_t members,
+const struct algorithm *select_row(const struct select_table *table, const struct group *group,
                                    const struct collective *collective);
+
+/* The same among those that are schedules over messages. */
+const struct algorithm *select_row_of_messages(const struct select_table *table,
+                                               const struct group *group,
+                                               const struct collective *collective);
 
 /* Why: "PAMI_COLL_ALLREDUCE" or "built in". For pami_info. */
 const char *select_option_name(pami_xfer_type_t type);

@@ -198,6 +198,32 @@ const struct algorithm algorithm_table[] = {
      .schedule = &alltoall_spread, .window = SPREAD},
     {PAMI_XFER_ALLTOALLV, "Pairwise", "In each step everybody exchanges blocks with one partner.",
      .schedule = &alltoall_pairwise},
+
+    /* Members that share memory; see shared/. */
+    {PAMI_XFER_BARRIER, "Shared",
+     "Flags in shared memory, or a counter when tasks outnumber processors.",
+     .needs = NEEDS_ONE_NODE, .make = shared_make},
+    {PAMI_XFER_BROADCAST, "Shared", "Through the root's slots in shared memory, in segments.",
+     .needs = NEEDS_ONE_NODE, .make = shared_make},
+    {PAMI_XFER_REDUCE, "Shared", "The root combines what lies in the slots of shared memory.",
+     .needs = NEEDS_ONE_NODE, .make = shared_make},
+    {PAMI_XFER_ALLREDUCE, "Shared",
+     "Everybody combines all of little, or a part of much and takes the others' parts.",
+     .needs = NEEDS_ONE_NODE, .make = shared_make},
+    {PAMI_XFER_GATHER, "Shared", "The root takes the blocks from the slots of shared memory.",
+     .needs = NEEDS_ONE_NODE, .make = shared_make},
+    {PAMI_XFER_SCATTER, "Shared", "Everybody takes its block from the root's slots.",
+     .needs = NEEDS_ONE_NODE, .make = shared_make},
+    {PAMI_XFER_ALLGATHER, "Shared", "Everybody takes the blocks from the slots of shared memory.",
+     .needs = NEEDS_ONE_NODE, .make = shared_make},
+    {PAMI_XFER_ALLGATHERV, "Shared", "Everybody takes the blocks from the slots of shared memory.",
+     .needs = NEEDS_ONE_NODE, .make = shared_make},
+    {PAMI_XFER_ALLTOALL, "Shared", "Everybody takes its blocks from the slots of all.",
+     .needs = NEEDS_ONE_NODE, .make = shared_make},
+    {PAMI_XFER_SCAN, "Shared", "Everybody combines what lies in the slots of the lower ranks.",
+     .needs = NEEDS_ONE_NODE, .make = shared_make},
+    {PAMI_XFER_REDUCE_SCATTER, "Shared", "Everybody combines its block from the slots of all.",
+     .needs = NEEDS_ONE_NODE, .make = shared_make},
 };
 
 const size_t algorithm_count = COUNT(algorithm_table);

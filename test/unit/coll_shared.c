@@ -1,5 +1,5 @@
 /*
- * Collectives in areas of shared memory: every kind, sizes around the segments, roots, in place,
+ * Collectives in arenas of shared memory: every kind, sizes around the segments, roots, in place,
  * types with gaps, operators that do not commute, several in flight; members polled in random order
  * by seed, and by threads at full speed.
  *
@@ -29,7 +29,7 @@ enum {
 struct member {
     struct context *context;
     struct shared shared;
-    struct area area;
+    struct arena arena;
 };
 
 struct team {
@@ -69,9 +69,9 @@ static void team_open(struct team *team, uint32_t size, bool crowded)
     struct shared probe = {.buffer_bytes = BUFFER};
 
     team->size = size;
-    team->memory = aligned_alloc(4096, area_bytes(&probe, size));
+    team->memory = aligned_alloc(4096, arena_bytes(&probe, size));
     assert_non_null(team->memory);
-    memset(team->memory, 0, area_bytes(&probe, size));
+    memset(team->memory, 0, arena_bytes(&probe, size));
     for (uint32_t i = 0; i < size; i++) {
         struct member *member = &team->member[i];
 
@@ -81,21 +81,21 @@ static void team_open(struct team *team, uint32_t size, bool crowded)
         list_init(&member->context->retries);
         member->shared.context = member->context;
         member->shared.buffer_bytes = BUFFER;
-        member->shared.area_bytes = SIZE_MAX;
+        member->shared.arena_bytes = SIZE_MAX;
         member->shared.scratch[0] = aligned_alloc(CACHE_LINE, BUFFER);
         member->shared.scratch[1] = aligned_alloc(CACHE_LINE, BUFFER);
-        list_init(&member->shared.areas);
+        list_init(&member->shared.arenas);
         list_init(&member->shared.offers);
         shared_machines_init(&member->shared);
-        member->area.shared = &member->shared;
-        member->area.state = AREA_READY;
-        member->area.rank = i;
-        member->area.size = size;
-        member->area.crowded = crowded;
-        member->area.memory = team->memory;
-        list_init(&member->area.machines);
-        list_init(&member->area.active);
-        list_init(&member->area.link);
+        member->arena.shared = &member->shared;
+        member->arena.state = ARENA_READY;
+        member->arena.rank = i;
+        member->arena.size = size;
+        member->arena.crowded = crowded;
+        member->arena.memory = team->memory;
+        list_init(&member->arena.machines);
+        list_init(&member->arena.active);
+        list_init(&member->arena.link);
     }
 }
 
@@ -219,12 +219,15 @@ static void operation_start(struct operation *operation, struct member *member,
 {
     struct shared_call call = plan->call;
     size_t step = place(plan, call.bytes);
-    const struct type *type = plan->typed ? type_complete_from_handle(with_gaps()) : NULL;
+    struct area_map map = {.type = plan->typed ? type_complete_from_handle(with_gaps()) : NULL,
+                           .blocks = BLOCKS_EQUAL,
+                           .distance = step};
 
-    call.send = (struct shared_side){.base = (char *)operation->send, .type = type, .step = step};
-    call.recv = (struct shared_side){.base = (char *)operation->recv, .type = type, .step = step};
-    assert_true(shared_can(&member->shared, member->area.size, &call));
-    shared_reset(&operation->machine, &member->area, &call, on_done);
+    call.send = call.recv = map;
+    call.send.base = (char *)operation->send;
+    call.recv.base = (char *)operation->recv;
+    assert_true(shared_can(&member->shared, member->arena.size, &call));
+    shared_reset(&operation->machine, &member->arena, &call, on_done);
     shared_start(&operation->machine);
 }
 

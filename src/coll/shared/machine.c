@@ -1,7 +1,7 @@
 /*
- * Running collectives in areas: ticks, waiting, the end; see shared.h.
+ * Running collectives in arenas: ticks, waiting, the end; see shared.h.
  *
- * The machines of an area run one after the other. A machine that cannot go on leaves, and is
+ * The machines of an arena run one after the other. A machine that cannot go on leaves, and is
  * looked at again in the next pass: each look costs one line that its writer has not changed.
  */
 #include <stdlib.h>
@@ -12,11 +12,6 @@
 /* Combining by everybody is faster than by parts up to here: bytes of the whole message. */
 #define COMBINE_ALL_BYTES 2048u
 
-static bool has_parts(enum shared_kind kind)
-{
-    return kind == SHARED_SCATTER || kind == SHARED_ALLTOALL || kind == SHARED_REDUCE_SCATTER;
-}
-
 static uint64_t round_down(uint64_t bytes, uint32_t unit)
 {
     return unit > 1 ? bytes - bytes % unit : bytes;
@@ -26,24 +21,24 @@ bool shared_can(const struct shared *shared, uint32_t size, const struct shared_
 {
     uint64_t room = shared->buffer_bytes / size;
 
-    return area_bytes(shared, size) <= shared->area_bytes && round_down(room, call->unit) > 0;
+    return arena_bytes(shared, size) <= shared->arena_bytes && round_down(room, call->unit) > 0;
 }
 
 static void set_segments(struct shared_machine *machine)
 {
     const struct shared_call *call = &machine->call;
-    const struct area *area = machine->area;
-    uint64_t buffer = round_down(area->shared->buffer_bytes, call->unit);
-    uint64_t part = round_down(area->shared->buffer_bytes / area->size, call->unit);
+    const struct arena *arena = machine->arena;
+    uint64_t buffer = round_down(arena->shared->buffer_bytes, call->unit);
+    uint64_t part = round_down(arena->shared->buffer_bytes / arena->size, call->unit);
 
     machine->part = 0;
     machine->segment = call->bytes < buffer ? call->bytes : buffer;
-    if (has_parts(call->kind)) {
+    if (shared_sends_blocks(call->kind)) {
         machine->part = part;
         machine->segment = call->bytes < part ? call->bytes : part;
     } else if (machine->split) {
         machine->part = part;
-        machine->segment = part * area->size;
+        machine->segment = part * arena->size;
     }
     machine->ticks = 1;
     if (machine->segment != 0)
@@ -52,12 +47,13 @@ static void set_segments(struct shared_machine *machine)
         machine->ticks = 1;
 }
 
-void shared_reset(struct shared_machine *machine, struct area *area, const struct shared_call *call,
+void shared_reset(struct shared_machine *machine, struct arena *arena,
+                  const struct shared_call *call,
                   void (*done)(struct shared_machine *machine, pami_result_t result))
 {
     memset(machine, 0, sizeof(*machine));
     list_init(&machine->link);
-    machine->area = area;
+    machine->arena = arena;
     machine->call = *call;
     machine->done = done;
     machine->row = &shared_rows[call->kind];
@@ -65,43 +61,43 @@ void shared_reset(struct shared_machine *machine, struct area *area, const struc
     if (machine->split)
         machine->row = &shared_row_split;
     set_segments(machine);
-    machine->first = area->reserved;
-    area->reserved += machine->ticks;
-    list_push_back(&area->machines, &machine->link);
+    machine->first = arena->reserved;
+    arena->reserved += machine->ticks;
+    list_push_back(&arena->machines, &machine->link);
 }
 
 /* ---- ticks ---- */
 
-static bool may_write(struct shared_machine *machine, uint64_t tick)
+static bool may_write(const struct shared_machine *machine, uint64_t tick)
 {
-    return tick < AREA_SLICES || area_all_done(machine->area, tick + 1 - AREA_SLICES);
+    return tick < ARENA_SLICES || arena_all_done(machine->arena, tick + 1 - ARENA_SLICES);
 }
 
-static void publish(const struct area *area, enum area_kind kind, uint64_t tick)
+static void publish(const struct arena *arena, enum arena_kind kind, uint64_t tick)
 {
-    atomic_store_explicit(&area_line(area, kind, tick, area->rank)->count, tick + 1,
+    atomic_store_explicit(&arena_line(arena, kind, tick, arena->rank)->count, tick + 1,
                           memory_order_release); /* A1 */
 }
 
-static void publish_done(const struct area *area, uint64_t tick)
+static void publish_done(const struct arena *arena, uint64_t tick)
 {
-    atomic_store_explicit(&area_done(area, area->rank)->count, tick + 1,
+    atomic_store_explicit(&arena_done(arena, arena->rank)->count, tick + 1,
                           memory_order_release); /* A3 */
 }
 
 /* Have the members from..to-1 come to `kind` of this tick? Remembers how far it has looked. */
-static bool have_come(struct shared_machine *machine, enum area_kind kind, uint64_t tick,
+static bool have_come(struct shared_machine *machine, enum arena_kind kind, uint64_t tick,
                       uint32_t from, uint32_t to)
 {
-    const struct area *area = machine->area;
+    const struct arena *arena = machine->arena;
     uint32_t *next = &machine->waiting[kind];
 
     if (*next < from)
         *next = from;
     for (; *next < to; ++*next) {
-        const struct area_line *line = area_line(area, kind, tick, *next);
+        const struct arena_line *line = arena_line(arena, kind, tick, *next);
 
-        if (*next != area->rank &&
+        if (*next != arena->rank &&
             atomic_load_explicit(&line->count, memory_order_acquire) <= tick) /* A2 */
             return false;
     }
@@ -113,13 +109,13 @@ static bool post_one(struct shared_machine *machine)
 {
     uint64_t tick = machine->first + machine->posted;
 
-    if (machine->posted == machine->ticks || machine->posted - machine->taken >= AREA_SLICES)
+    if (machine->posted == machine->ticks || machine->posted - machine->taken >= ARENA_SLICES)
         return false;
     if (machine->row->posts(machine)) {
         if (!may_write(machine, tick))
             return false;
         machine->row->post(machine, machine->posted);
-        publish(machine->area, LINE_POST, tick);
+        publish(machine->arena, LINE_POST, tick);
     }
     machine->posted++;
     return true;
@@ -137,7 +133,7 @@ static bool take_one(struct shared_machine *machine)
         return false;
     machine->row->take(machine, machine->taken);
     if (machine->split)
-        publish(machine->area, LINE_STAGE, tick);
+        publish(machine->arena, LINE_STAGE, tick);
     machine->taken++;
     return true;
 }
@@ -149,23 +145,23 @@ static bool stage_one(struct shared_machine *machine)
     if (machine->staged == machine->taken)
         return false;
     if (machine->split) {
-        if (!have_come(machine, LINE_STAGE, tick, 0, machine->area->size))
+        if (!have_come(machine, LINE_STAGE, tick, 0, machine->arena->size))
             return false;
         shared_take_stage(machine, machine->staged);
     }
-    publish_done(machine->area, tick);
+    publish_done(machine->arena, tick);
     machine->staged++;
     return true;
 }
 
-/* ---- crowded areas ---- */
+/* ---- crowded arenas ---- */
 
 /* All but the last to arrive have to wait for one line only, and give their processor up: so each
  * collective needs one turn of each member, as a central counter does. */
 static bool run_counted(struct shared_machine *machine)
 {
-    struct area *area = machine->area;
-    struct area_slice *slice = area_slice(area, machine->first);
+    struct arena *arena = machine->arena;
+    struct arena_slice *slice = arena_slice(arena, machine->first);
     uint64_t tick = machine->first;
 
     if (machine->posted == 0) {
@@ -174,7 +170,7 @@ static bool run_counted(struct shared_machine *machine)
         machine->row->post(machine, 0);
         machine->posted = 1;
         if (atomic_fetch_add_explicit(&slice->arrived.count, 1, memory_order_acq_rel) ==
-            area->size - 1) {
+            arena->size - 1) {
             atomic_store_explicit(&slice->arrived.count, 0, memory_order_relaxed);
             shared_combine_all(machine, (char *)slice->release.data);
             atomic_store_explicit(&slice->release.count, tick + 1, memory_order_release);
@@ -183,7 +179,7 @@ static bool run_counted(struct shared_machine *machine)
     if (atomic_load_explicit(&slice->release.count, memory_order_acquire) <= tick)
         return false;
     shared_take_result(machine, (const char *)slice->release.data);
-    publish_done(area, tick);
+    publish_done(arena, tick);
     machine->staged = 1;
     return true;
 }
@@ -194,7 +190,7 @@ static bool is_counted(const struct shared_machine *machine)
 {
     const struct shared_call *call = &machine->call;
 
-    return machine->area->crowded && machine->area->size > 2 && call->bytes <= AREA_INLINE &&
+    return machine->arena->crowded && machine->arena->size > 2 && call->bytes <= ARENA_INLINE &&
            (call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE);
 }
 
@@ -213,37 +209,49 @@ static bool run(struct shared_machine *machine)
     return machine->staged == machine->ticks;
 }
 
-/* The first machine of the area, and those behind it as long as they complete. */
-static int run_area(struct area *area)
+/* Some member has said so, or this one knows by itself. */
+static bool is_broken(struct arena *arena)
+{
+    if (!arena->broken && arena->state == ARENA_READY)
+        arena->broken = atomic_load_explicit(&arena_head(arena)->count, memory_order_acquire) != 0;
+    return arena->broken;
+}
+
+/* The first machine of the arena, and those behind it as long as they complete. */
+static int run_arena(struct arena *arena)
 {
     int events = 0;
 
-    while (!list_empty(&area->machines) && area->state != AREA_OPENING) {
+    while (!list_empty(&arena->machines) && (arena->state != ARENA_OPENING || arena->broken)) {
         struct shared_machine *machine =
-            list_entry(area->machines.next, struct shared_machine, link);
-        bool failed = area->state == AREA_FAILED;
+            list_entry(arena->machines.next, struct shared_machine, link);
+        pami_result_t result = PAMI_SUCCESS;
 
         if (!machine->started)
             break;
         machine->counted = is_counted(machine);
-        if (!failed && !run(machine))
+        if (is_broken(arena))
+            result = PAMI_ERROR;
+        else if (arena->state == ARENA_FAILED)
+            result = PAMI_EAGAIN;
+        else if (!run(machine))
             break;
         list_remove(&machine->link);
         events++;
-        machine->done(machine, failed ? PAMI_EAGAIN : PAMI_SUCCESS);
+        machine->done(machine, result);
     }
     return events;
 }
 
-static bool has_work(struct area *area)
+static bool has_work(struct arena *arena)
 {
-    if (area->closing && list_empty(&area->machines))
-        return !area_may_go(area);
-    return !list_empty(&area->machines) &&
-           list_entry(area->machines.next, struct shared_machine, link)->started;
+    if (arena->closing && list_empty(&arena->machines))
+        return !arena_may_go(arena);
+    return !list_empty(&arena->machines) &&
+           list_entry(arena->machines.next, struct shared_machine, link)->started;
 }
 
-/* Areas are taken off the list, and freed, here only. */
+/* Arenas are taken off the list, and freed, here only. */
 static int run_all(struct retry *retry, struct context *context)
 {
     struct shared *shared = container_of(retry, struct shared, retry);
@@ -253,14 +261,14 @@ static int run_all(struct retry *retry, struct context *context)
     (void)context;
     shared->running = true;
     list_for_each_safe (item, following, &shared->active) {
-        struct area *area = list_entry(item, struct area, active);
+        struct arena *arena = list_entry(item, struct arena, active);
 
-        events += run_area(area);
-        if (has_work(area))
+        events += run_arena(arena);
+        if (has_work(arena))
             continue;
-        list_remove(&area->active);
-        if (area->closing)
-            area_drop(area);
+        list_remove(&arena->active);
+        if (arena->closing)
+            arena_drop(arena);
     }
     shared->running = false;
     if (list_empty(&shared->active))
@@ -268,34 +276,43 @@ static int run_all(struct retry *retry, struct context *context)
     return events;
 }
 
-void shared_poll_later(struct area *area)
+void shared_poll_later(struct arena *arena)
 {
-    struct shared *shared = area->shared;
+    struct shared *shared = arena->shared;
 
-    if (list_empty(&area->active))
-        list_push_back(&shared->active, &area->active);
+    if (list_empty(&arena->active))
+        list_push_back(&shared->active, &arena->active);
     if (list_empty(&shared->retry.link))
         list_push_back(&shared->context->retries, &shared->retry.link);
 }
 
+bool shared_is_next(const struct shared_machine *machine)
+{
+    struct arena *arena = machine->arena;
+
+    return arena->state == ARENA_READY && !arena->shared->running &&
+           arena->machines.next == &machine->link && may_write(machine, machine->first);
+}
+
 void shared_start(struct shared_machine *machine)
 {
-    struct area *area = machine->area;
+    struct arena *arena = machine->arena;
 
     machine->started = true;
-    if (area->machines.next != &machine->link)
+    if (arena->machines.next != &machine->link)
         return;
-    shared_poll_later(area);
-    if (area->shared->running)
+    shared_poll_later(arena);
+    if (arena->shared->running)
         return;
-    area->shared->running = true;
-    run_area(area); /* the machine may be gone afterwards */
-    area->shared->running = false;
+    arena->shared->running = true;
+    run_arena(arena); /* the machine may be gone afterwards */
+    arena->shared->running = false;
 }
 
 void shared_give_up(struct shared_machine *machine)
 {
     list_remove(&machine->link);
+    arena_break(machine->arena);
 }
 
 void shared_machines_init(struct shared *shared)

@@ -1,5 +1,5 @@
 /*
- * What the collectives of an area post and take; see shared.h.
+ * What the collectives of an arena post and take; see shared.h.
  *
  * Segment `index` of a collective is the bytes from index * segment on, of the message or of each
  * block. A slot holds a segment; in rows with parts it holds one for each member, `part` bytes
@@ -12,43 +12,50 @@
 
 /* ---- data ---- */
 
-static char *block_at(const struct shared_side *side, uint32_t rank)
+static bool is_plain(const struct area_map *map)
 {
-    return side->base + (side->places != NULL ? side->places[rank] : rank * side->step);
+    return map->type == NULL || type_is_contiguous(map->type);
 }
 
-static bool is_plain(const struct shared_side *side)
+/* Of a plain map. */
+static char *data_at(const struct area_map *map, uint32_t block, uint64_t offset)
 {
-    return side->type == NULL || type_is_contiguous(side->type);
+    struct message_place place = area_place(map, block, offset);
+
+    return (char *)place.address + place.offset;
 }
 
-static void read_side(const struct shared_side *side, uint32_t rank, uint64_t offset,
-                      uint64_t bytes, char *to)
+static void read_map(const struct area_map *map, uint32_t block, uint64_t offset, uint64_t bytes,
+                     char *to)
 {
+    struct message_place place;
     struct type_cursor cursor;
 
     if (bytes == 0)
         return;
-    if (is_plain(side)) {
-        memcpy(to, block_at(side, rank) + offset, bytes);
+    if (is_plain(map)) {
+        memcpy(to, data_at(map, block, offset), bytes);
         return;
     }
-    type_cursor_init(&cursor, side->type, block_at(side, rank), offset);
+    place = area_place(map, block, offset);
+    type_cursor_init(&cursor, place.type, place.address, place.offset);
     type_pack(to, &cursor, bytes, PAMI_DATA_COPY, NULL);
 }
 
-static void write_side(const struct shared_side *side, uint32_t rank, uint64_t offset,
-                       uint64_t bytes, const char *from)
+static void write_map(const struct area_map *map, uint32_t block, uint64_t offset, uint64_t bytes,
+                      const char *from)
 {
+    struct message_place place;
     struct type_cursor cursor;
 
     if (bytes == 0)
         return;
-    if (is_plain(side)) {
-        memmove(block_at(side, rank) + offset, from, bytes);
+    if (is_plain(map)) {
+        memcpy(data_at(map, block, offset), from, bytes);
         return;
     }
-    type_cursor_init(&cursor, side->type, block_at(side, rank), offset);
+    place = area_place(map, block, offset);
+    type_cursor_init(&cursor, place.type, place.address, place.offset);
     type_unpack(&cursor, from, bytes, PAMI_DATA_COPY, NULL);
 }
 
@@ -56,22 +63,13 @@ static void write_side(const struct shared_side *side, uint32_t rank, uint64_t o
 static void copy_own(const struct shared_machine *machine, uint32_t from, uint32_t to,
                      uint64_t offset, uint64_t bytes)
 {
-    const struct shared_side *send = &machine->call.send, *recv = &machine->call.recv;
-    struct type_cursor source;
+    struct message_place source, target;
 
     if (machine->call.in_place || bytes == 0)
         return;
-    if (is_plain(send)) {
-        write_side(recv, to, offset, bytes, block_at(send, from) + offset);
-    } else if (is_plain(recv)) {
-        read_side(send, from, offset, bytes, block_at(recv, to) + offset);
-    } else {
-        struct type_cursor target;
-
-        type_cursor_init(&source, send->type, block_at(send, from), offset);
-        type_cursor_init(&target, recv->type, block_at(recv, to), offset);
-        type_copy(&target, &source, bytes);
-    }
+    source = area_place(&machine->call.send, from, offset);
+    target = area_place(&machine->call.recv, to, offset);
+    place_copy(&target, &source, bytes);
 }
 
 static uint64_t start_of(const struct shared_machine *machine, uint64_t index)
@@ -83,9 +81,8 @@ static uint64_t start_of(const struct shared_machine *machine, uint64_t index)
 static uint64_t bytes_of(const struct shared_machine *machine, uint32_t rank, uint64_t index)
 {
     const struct shared_call *call = &machine->call;
-    uint64_t total = call->block_bytes != NULL ? call->block_bytes[rank] : call->bytes;
 
-    return shared_piece(total, start_of(machine, index), machine->segment);
+    return shared_piece(shared_block_bytes(call, rank), start_of(machine, index), machine->segment);
 }
 
 /* ---- combining ---- */
@@ -93,7 +90,7 @@ static uint64_t bytes_of(const struct shared_machine *machine, uint32_t rank, ui
 /* Operands as an operator sees them: aligned when it is the user's. */
 static const char *operand(const struct shared_machine *machine, const char *data, uint64_t bytes)
 {
-    char *copy = machine->area->shared->scratch[1];
+    char *copy = machine->arena->shared->scratch[1];
 
     if (!operator_is_user(machine->call.op) || (uintptr_t)data % 16 == 0)
         return data;
@@ -118,27 +115,31 @@ static void combine(const struct shared_machine *machine, char *into, const char
 static const char *own_operand(const struct shared_machine *machine, uint32_t block,
                                uint64_t offset, uint64_t bytes)
 {
-    const struct shared_side *send = &machine->call.send;
+    const struct area_map *send = &machine->call.send;
 
     if (is_plain(send))
-        return block_at(send, block) + offset;
-    read_side(send, block, offset, bytes, machine->area->shared->scratch[1]);
-    return machine->area->shared->scratch[1];
+        return data_at(send, block, offset);
+    read_map(send, block, offset, bytes, machine->arena->shared->scratch[1]);
+    return machine->arena->shared->scratch[1];
 }
+
+/* Instead of a block of the source: the own operand is in the own slot, as those of the others. */
+#define POSTED UINT32_MAX
 
 /*
  * The operands of the members 0..count-1 in their slots, `shift` bytes into them, into scratch
- * memory; the own one is read from the source. Strictly from the last to the first.
+ * memory; the own one may be in the source. Strictly from the last to the first.
  */
 static char *combine_slots(const struct shared_machine *machine, uint64_t index, uint32_t count,
                            uint64_t shift, uint32_t own_block, uint64_t own_offset, uint64_t bytes)
 {
-    char *into = machine->area->shared->scratch[0];
-    uint32_t rank = machine->area->rank;
+    char *into = machine->arena->shared->scratch[0];
+    uint32_t rank = machine->arena->rank;
 
     for (uint32_t i = count; i-- > 0;) {
-        const char *data = i == rank ? own_operand(machine, own_block, own_offset, bytes)
-                                     : shared_slot(machine, index, i) + shift;
+        const char *data = i == rank && own_block != POSTED
+                               ? own_operand(machine, own_block, own_offset, bytes)
+                               : shared_slot(machine, index, i) + shift;
 
         if (i == count - 1)
             memcpy(into, data, bytes);
@@ -158,7 +159,7 @@ static bool everybody(const struct shared_machine *machine)
 
 static bool is_root(const struct shared_machine *machine)
 {
-    return machine->area->rank == machine->call.root;
+    return machine->arena->rank == machine->call.root;
 }
 
 static bool is_not_root(const struct shared_machine *machine)
@@ -169,7 +170,7 @@ static bool is_not_root(const struct shared_machine *machine)
 static void all(const struct shared_machine *machine, uint32_t *from, uint32_t *to)
 {
     *from = 0;
-    *to = machine->area->size;
+    *to = machine->arena->size;
 }
 
 static void from_root(const struct shared_machine *machine, uint32_t *from, uint32_t *to)
@@ -181,13 +182,13 @@ static void from_root(const struct shared_machine *machine, uint32_t *from, uint
 static void to_root(const struct shared_machine *machine, uint32_t *from, uint32_t *to)
 {
     *from = 0;
-    *to = is_root(machine) ? machine->area->size : 0;
+    *to = is_root(machine) ? machine->arena->size : 0;
 }
 
 static void lower(const struct shared_machine *machine, uint32_t *from, uint32_t *to)
 {
     *from = 0;
-    *to = machine->area->rank;
+    *to = machine->arena->rank;
 }
 
 /* ---- posting ---- */
@@ -200,26 +201,26 @@ static void post_nothing(struct shared_machine *machine, uint64_t index)
 /* The own data: the only block of the source. */
 static void post_own(struct shared_machine *machine, uint64_t index)
 {
-    uint32_t rank = machine->area->rank;
+    uint32_t rank = machine->arena->rank;
     uint64_t bytes =
         machine->call.kind == SHARED_ALLGATHER
             ? bytes_of(machine, rank, index)
             : shared_piece(machine->call.bytes, start_of(machine, index), machine->segment);
 
-    read_side(&machine->call.send, 0, start_of(machine, index), bytes,
-              shared_slot(machine, index, rank));
+    read_map(&machine->call.send, 0, start_of(machine, index), bytes,
+             shared_slot(machine, index, rank));
 }
 
 /* A block for each of the others. */
 static void post_parts(struct shared_machine *machine, uint64_t index)
 {
-    const struct area *area = machine->area;
-    char *slot = shared_slot(machine, index, area->rank);
+    const struct arena *arena = machine->arena;
+    char *slot = shared_slot(machine, index, arena->rank);
 
-    for (uint32_t i = 0; i < area->size; i++)
-        if (i != area->rank)
-            read_side(&machine->call.send, i, start_of(machine, index), bytes_of(machine, i, index),
-                      slot + i * machine->part);
+    for (uint32_t i = 0; i < arena->size; i++)
+        if (i != arena->rank)
+            read_map(&machine->call.send, i, start_of(machine, index), bytes_of(machine, i, index),
+                     slot + i * machine->part);
 }
 
 /* ---- taking ---- */
@@ -232,84 +233,102 @@ static void take_nothing(struct shared_machine *machine, uint64_t index)
 static void take_broadcast(struct shared_machine *machine, uint64_t index)
 {
     if (!is_root(machine))
-        write_side(&machine->call.recv, 0, start_of(machine, index), bytes_of(machine, 0, index),
-                   shared_slot(machine, index, machine->call.root));
+        write_map(&machine->call.recv, 0, start_of(machine, index), bytes_of(machine, 0, index),
+                  shared_slot(machine, index, machine->call.root));
 }
 
-static void take_all_combined(struct shared_machine *machine, uint64_t index)
+/* `own`: block of the source with the own operand, or POSTED. */
+static void take_combined(struct shared_machine *machine, uint64_t index, uint32_t own)
 {
     uint64_t start = start_of(machine, index), bytes = bytes_of(machine, 0, index);
 
-    write_side(&machine->call.recv, 0, start, bytes,
-               combine_slots(machine, index, machine->area->size, 0, 0, start, bytes));
+    write_map(&machine->call.recv, 0, start, bytes,
+              combine_slots(machine, index, machine->arena->size, 0, own, start, bytes));
+}
+
+static void take_allreduce(struct shared_machine *machine, uint64_t index)
+{
+    take_combined(machine, index, POSTED);
 }
 
 static void take_reduce(struct shared_machine *machine, uint64_t index)
 {
     if (is_root(machine))
-        take_all_combined(machine, index);
+        take_combined(machine, index, 0);
 }
 
 static void take_scan(struct shared_machine *machine, uint64_t index)
 {
     uint64_t start = start_of(machine, index), bytes = bytes_of(machine, 0, index);
-    uint32_t count = machine->area->rank + !machine->call.exclusive;
+    uint32_t count = machine->arena->rank + !machine->call.exclusive;
 
     if (count > 0)
-        write_side(&machine->call.recv, 0, start, bytes,
-                   combine_slots(machine, index, count, 0, 0, start, bytes));
+        write_map(&machine->call.recv, 0, start, bytes,
+                  combine_slots(machine, index, count, 0, POSTED, start, bytes));
 }
 
-static void take_blocks(struct shared_machine *machine, uint64_t index)
+static void take_others(struct shared_machine *machine, uint64_t index)
 {
-    const struct area *area = machine->area;
-    uint64_t start = start_of(machine, index);
+    const struct arena *arena = machine->arena;
 
-    for (uint32_t i = 0; i < area->size; i++)
-        if (i != area->rank)
-            write_side(&machine->call.recv, i, start, bytes_of(machine, i, index),
-                       shared_slot(machine, index, i));
-    copy_own(machine, 0, area->rank, start, bytes_of(machine, area->rank, index));
+    for (uint32_t i = 0; i < arena->size; i++)
+        if (i != arena->rank)
+            write_map(&machine->call.recv, i, start_of(machine, index), bytes_of(machine, i, index),
+                      shared_slot(machine, index, i));
+}
+
+static void take_allgather(struct shared_machine *machine, uint64_t index)
+{
+    uint32_t rank = machine->arena->rank;
+
+    take_others(machine, index);
+    if (!machine->call.in_place)
+        write_map(&machine->call.recv, rank, start_of(machine, index),
+                  bytes_of(machine, rank, index), shared_slot(machine, index, rank));
 }
 
 static void take_gather(struct shared_machine *machine, uint64_t index)
 {
-    if (is_root(machine))
-        take_blocks(machine, index);
+    uint32_t rank = machine->arena->rank;
+
+    if (!is_root(machine))
+        return;
+    take_others(machine, index);
+    copy_own(machine, 0, rank, start_of(machine, index), bytes_of(machine, rank, index));
 }
 
 static void take_scatter(struct shared_machine *machine, uint64_t index)
 {
-    const struct area *area = machine->area;
-    uint64_t start = start_of(machine, index), bytes = bytes_of(machine, area->rank, index);
+    const struct arena *arena = machine->arena;
+    uint64_t start = start_of(machine, index), bytes = bytes_of(machine, arena->rank, index);
 
     if (is_root(machine))
-        copy_own(machine, area->rank, 0, start, bytes);
+        copy_own(machine, arena->rank, 0, start, bytes);
     else
-        write_side(&machine->call.recv, 0, start, bytes,
-                   shared_slot(machine, index, machine->call.root) + area->rank * machine->part);
+        write_map(&machine->call.recv, 0, start, bytes,
+                  shared_slot(machine, index, machine->call.root) + arena->rank * machine->part);
 }
 
 static void take_alltoall(struct shared_machine *machine, uint64_t index)
 {
-    const struct area *area = machine->area;
+    const struct arena *arena = machine->arena;
     uint64_t start = start_of(machine, index);
 
-    for (uint32_t i = 0; i < area->size; i++)
-        if (i != area->rank)
-            write_side(&machine->call.recv, i, start, bytes_of(machine, i, index),
-                       shared_slot(machine, index, i) + area->rank * machine->part);
-    copy_own(machine, area->rank, area->rank, start, bytes_of(machine, area->rank, index));
+    for (uint32_t i = 0; i < arena->size; i++)
+        if (i != arena->rank)
+            write_map(&machine->call.recv, i, start, bytes_of(machine, i, index),
+                      shared_slot(machine, index, i) + arena->rank * machine->part);
+    copy_own(machine, arena->rank, arena->rank, start, bytes_of(machine, arena->rank, index));
 }
 
 static void take_reduce_scatter(struct shared_machine *machine, uint64_t index)
 {
-    const struct area *area = machine->area;
-    uint64_t start = start_of(machine, index), bytes = bytes_of(machine, area->rank, index);
+    const struct arena *arena = machine->arena;
+    uint64_t start = start_of(machine, index), bytes = bytes_of(machine, arena->rank, index);
 
-    write_side(&machine->call.recv, 0, start, bytes,
-               combine_slots(machine, index, area->size, area->rank * machine->part, area->rank,
-                             start, bytes));
+    write_map(&machine->call.recv, 0, start, bytes,
+              combine_slots(machine, index, arena->size, arena->rank * machine->part, arena->rank,
+                            start, bytes));
 }
 
 /* ---- an all-reduce in parts: member r combines part r of every segment ---- */
@@ -322,53 +341,53 @@ static uint64_t part_bytes(const struct shared_machine *machine, uint64_t index,
 
 static void post_split(struct shared_machine *machine, uint64_t index)
 {
-    const struct area *area = machine->area;
-    char *slot = shared_slot(machine, index, area->rank);
+    const struct arena *arena = machine->arena;
+    char *slot = shared_slot(machine, index, arena->rank);
 
-    for (uint32_t i = 0; i < area->size; i++)
-        if (i != area->rank)
-            read_side(&machine->call.send, 0, start_of(machine, index) + i * machine->part,
-                      part_bytes(machine, index, i), slot + i * machine->part);
+    for (uint32_t i = 0; i < arena->size; i++)
+        if (i != arena->rank)
+            read_map(&machine->call.send, 0, start_of(machine, index) + i * machine->part,
+                     part_bytes(machine, index, i), slot + i * machine->part);
 }
 
 static void take_split(struct shared_machine *machine, uint64_t index)
 {
-    const struct area *area = machine->area;
-    uint64_t shift = area->rank * machine->part, start = start_of(machine, index) + shift;
-    uint64_t bytes = part_bytes(machine, index, area->rank);
+    const struct arena *arena = machine->arena;
+    uint64_t shift = arena->rank * machine->part, start = start_of(machine, index) + shift;
+    uint64_t bytes = part_bytes(machine, index, arena->rank);
     char *result;
 
     if (bytes == 0)
         return;
-    result = combine_slots(machine, index, area->size, shift, 0, start, bytes);
-    memcpy(shared_slot(machine, index, area->rank) + shift, result, bytes);
-    write_side(&machine->call.recv, 0, start, bytes, result);
+    result = combine_slots(machine, index, arena->size, shift, 0, start, bytes);
+    memcpy(shared_slot(machine, index, arena->rank) + shift, result, bytes);
+    write_map(&machine->call.recv, 0, start, bytes, result);
 }
 
 void shared_take_stage(struct shared_machine *machine, uint64_t index)
 {
-    const struct area *area = machine->area;
+    const struct arena *arena = machine->arena;
 
-    for (uint32_t i = 0; i < area->size; i++)
-        if (i != area->rank)
-            write_side(&machine->call.recv, 0, start_of(machine, index) + i * machine->part,
-                       part_bytes(machine, index, i),
-                       shared_slot(machine, index, i) + i * machine->part);
+    for (uint32_t i = 0; i < arena->size; i++)
+        if (i != arena->rank)
+            write_map(&machine->call.recv, 0, start_of(machine, index) + i * machine->part,
+                      part_bytes(machine, index, i),
+                      shared_slot(machine, index, i) + i * machine->part);
 }
 
-/* ---- crowded areas ---- */
+/* ---- crowded arenas ---- */
 
 void shared_combine_all(struct shared_machine *machine, char *result)
 {
     uint64_t bytes = machine->call.bytes;
 
     if (bytes != 0)
-        memcpy(result, combine_slots(machine, 0, machine->area->size, 0, 0, 0, bytes), bytes);
+        memcpy(result, combine_slots(machine, 0, machine->arena->size, 0, POSTED, 0, bytes), bytes);
 }
 
 void shared_take_result(struct shared_machine *machine, const char *result)
 {
-    write_side(&machine->call.recv, 0, 0, machine->call.bytes, result);
+    write_map(&machine->call.recv, 0, 0, machine->call.bytes, result);
 }
 
 /* ---- the table ---- */
@@ -377,10 +396,10 @@ const struct shared_row shared_rows[SHARED_KINDS] = {
     [SHARED_BARRIER] = {"barrier", everybody, post_nothing, all, take_nothing},
     [SHARED_BROADCAST] = {"broadcast", is_root, post_own, from_root, take_broadcast},
     [SHARED_REDUCE] = {"reduce", is_not_root, post_own, to_root, take_reduce},
-    [SHARED_ALLREDUCE] = {"allreduce", everybody, post_own, all, take_all_combined},
+    [SHARED_ALLREDUCE] = {"allreduce", everybody, post_own, all, take_allreduce},
     [SHARED_GATHER] = {"gather", is_not_root, post_own, to_root, take_gather},
     [SHARED_SCATTER] = {"scatter", is_root, post_parts, from_root, take_scatter},
-    [SHARED_ALLGATHER] = {"allgather", everybody, post_own, all, take_blocks},
+    [SHARED_ALLGATHER] = {"allgather", everybody, post_own, all, take_allgather},
     [SHARED_ALLTOALL] = {"alltoall", everybody, post_parts, all, take_alltoall},
     [SHARED_SCAN] = {"scan", everybody, post_own, lower, take_scan},
     [SHARED_REDUCE_SCATTER] = {"reduce_scatter", everybody, post_parts, all, take_reduce_scatter},

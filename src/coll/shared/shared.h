@@ -1,10 +1,10 @@
 /*
- * Collectives of the members of one node, in an area of shared memory (area.h).
+ * Collectives of the members of one node, in an arena of shared memory (arena.h).
  *
  * All of them are one pattern: in each tick a member may post something into its slot, and when
  * those that it waits for have posted, takes what it wants from their slots; an all-reduce of much
  * data has a second stage, in which members take the parts of the result from one another. What is
- * posted and taken is a row of a table (rows.c). Posting runs up to AREA_SLICES ticks ahead of
+ * posted and taken is a row of a table (rows.c). Posting runs up to ARENA_SLICES ticks ahead of
  * taking, so long messages are pipelined through the slices.
  *
  * Operands are combined in the order of ranks, whoever arrives first.
@@ -20,7 +20,8 @@
 
 #include <pami/pami.h>
 
-#include "coll/shared/area.h"
+#include "coll/collective.h"
+#include "coll/shared/arena.h"
 #include "type/type.h"
 
 enum shared_kind {
@@ -37,23 +38,14 @@ enum shared_kind {
     SHARED_KINDS
 };
 
-/* Blocks of data in the user's memory: block r starts r * step bytes behind base, or where
- * places[r] says. */
-struct shared_side {
-    char *base;
-    const struct type *type; /* NULL: plain bytes */
-    size_t step;
-    const size_t *places; /* bytes from base, or NULL */
-};
-
-/* Ranks are those among the members of the area. */
+/* Ranks are those among the members of the arena. */
 struct shared_call {
     enum shared_kind kind;
     uint32_t root;
     uint64_t bytes;              /* of the message, or of the largest block */
     const uint64_t *block_bytes; /* allgather, reduce_scatter: of each block; NULL: all `bytes` */
-    struct shared_side send;     /* own block, or all blocks where each goes elsewhere */
-    struct shared_side recv;
+    struct area_map send;        /* own block, or all blocks where each goes elsewhere */
+    struct area_map recv;
     bool in_place;  /* the own block is where it has to be */
     bool exclusive; /* scan */
     pami_data_function op;
@@ -65,36 +57,40 @@ struct shared_call {
 struct shared_row;
 
 struct shared_machine {
-    struct list link; /* in area.machines */
-    struct area *area;
+    struct list link; /* in arena.machines */
+    struct arena *arena;
     const struct shared_row *row;
     struct shared_call call;
-    /* PAMI_EAGAIN: there is no area, nothing was done, and so it is on all members. */
+    /* PAMI_EAGAIN: there is no arena, nothing was done, and so it is on all members. */
     void (*done)(struct shared_machine *machine, pami_result_t result);
-    uint64_t first, ticks;          /* of the area, for this collective */
+    uint64_t first, ticks;          /* of the arena, for this collective */
     uint64_t posted, taken, staged; /* ticks of those */
     uint64_t segment;               /* bytes of the message, or of each block, in a tick */
     uint64_t part;                  /* rows with parts: bytes between two of them in a slot */
     uint32_t waiting[LINE_KINDS];   /* members below this one have been seen to have come */
     bool split;                     /* allreduce: each member combines a part */
-    bool counted;                   /* crowded area: the last to arrive combines for all */
+    bool counted;                   /* crowded arena: the last to arrive combines for all */
     bool started;
 };
 
-/* The area can do this: the same answer on all members. */
+/* The arena can do this: the same answer on all members. */
 bool shared_can(const struct shared *shared, uint32_t size, const struct shared_call *call);
 
 /*
- * Prepares a machine and reserves its ticks: members do this in the same order for each area. It
+ * Prepares a machine and reserves its ticks: members do this in the same order for each arena. It
  * communicates nothing. The call is copied; what it points at stays the caller's.
  */
-void shared_reset(struct shared_machine *machine, struct area *area, const struct shared_call *call,
+void shared_reset(struct shared_machine *machine, struct arena *arena,
+                  const struct shared_call *call,
                   void (*done)(struct shared_machine *machine, pami_result_t result));
+
+/* Nothing has to be waited for before the machine can post: neither the arena nor others in it. */
+bool shared_is_next(const struct shared_machine *machine);
 
 /* Never blocks; `done` is called from an advance or before this returns. */
 void shared_start(struct shared_machine *machine);
 
-/* Forgets a machine whose collective has failed elsewhere; `done` is not called. The area cannot be
+/* Forgets a machine whose collective has failed elsewhere; `done` is not called. The arena cannot be
  * used by its group any more. */
 void shared_give_up(struct shared_machine *machine);
 
@@ -122,11 +118,11 @@ void shared_take_result(struct shared_machine *machine, const char *result);
 static inline char *shared_slot(const struct shared_machine *machine, uint64_t index,
                                 uint32_t member)
 {
-    const struct area *area = machine->area;
+    const struct arena *arena = machine->arena;
 
-    if (machine->ticks == 1 && machine->segment <= AREA_INLINE && machine->part == 0)
-        return (char *)area_line(area, LINE_POST, machine->first + index, member)->data;
-    return area_buffer(area, machine->first + index, member);
+    if (machine->ticks == 1 && machine->segment <= ARENA_INLINE && machine->part == 0)
+        return (char *)arena_line(arena, LINE_POST, machine->first + index, member)->data;
+    return arena_buffer(arena, machine->first + index, member);
 }
 
 /* Bytes of segment `index` of something `total` bytes long, and of a part of it. */
@@ -136,5 +132,17 @@ static inline uint64_t shared_piece(uint64_t total, uint64_t offset, uint64_t mo
 }
 
 void shared_machines_init(struct shared *shared);
+void shared_runs_init(struct shared *shared); /* row.c */
+
+/* The source has a block for each member. */
+static inline bool shared_sends_blocks(enum shared_kind kind)
+{
+    return kind == SHARED_SCATTER || kind == SHARED_ALLTOALL || kind == SHARED_REDUCE_SCATTER;
+}
+
+static inline uint64_t shared_block_bytes(const struct shared_call *call, uint32_t block)
+{
+    return call->block_bytes != NULL ? call->block_bytes[block] : call->bytes;
+}
 
 #endif

@@ -1,0 +1,372 @@
+/*
+ * Making arenas, and taking them away; see arena.h.
+ *
+ * The leader allocates, and offers the address to the other members; each maps the leader's heap
+ * and answers whether it could; then the leader tells all of them whether the arena is used. An
+ * offer may come before its receiver has begun its first collective: it is kept.
+ *
+ * When a group goes, members forget its arenas at once; the leader keeps the memory until every
+ * member's DONE counter has reached the last tick, because others may still be reading.
+ */
+#include "coll/shared/arena.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/shared/shared.h"
+#include "p2p/message.h"
+#include "util/log.h"
+#include "util/option.h"
+
+enum note_kind {
+    NOTE_OFFER,  /* leader to member: an arena at `address` */
+    NOTE_ANSWER, /* member to leader: mapped (flag), or not */
+    NOTE_COMMIT, /* leader to member: it is used (flag), or not */
+    NOTE_KINDS
+};
+
+struct arena_note {
+    uint64_t identity;
+    uint64_t address;
+    uint16_t kind;
+    uint16_t channel;
+    uint32_t size;
+    uint32_t flag;
+    uint32_t crowded;
+};
+
+/* An offer that came early. */
+struct arena_offer {
+    struct list link;
+    struct arena_note note;
+};
+
+static struct device *heap_device(const struct context *context)
+{
+    for (size_t i = 0; i < context->core->device_count; i++)
+        if (context->core->devices[i]->ops->heap_alloc != NULL)
+            return context->core->devices[i];
+    return NULL;
+}
+
+static void tell(struct arena *arena, uint32_t member, struct arena_note note)
+{
+    note.identity = arena->identity;
+    note.channel = (uint16_t)arena->channel;
+    note.size = arena->size;
+    note.crowded = arena->crowded;
+    /* A member that has gone ends its collectives elsewhere. */
+    message_send(arena->shared->context, arena->endpoints[member], MESSAGE_SHARED, &note,
+                 sizeof(note), NULL, 0, NULL, NULL);
+}
+
+/* ---- the leader ---- */
+
+static void commit(struct arena *arena)
+{
+    arena->state = arena->refused ? ARENA_FAILED : ARENA_READY;
+    for (uint32_t i = 1; i < arena->size; i++)
+        tell(arena, i, (struct arena_note){.kind = NOTE_COMMIT, .flag = !arena->refused});
+    if (arena->refused)
+        log_debug("collectives of geometry %#lx use messages: no shared arena",
+                  (unsigned long)arena->identity);
+}
+
+static int allocate(struct arena *arena)
+{
+    struct shared *shared = arena->shared;
+    struct device *device = heap_device(shared->context);
+    size_t bytes = arena_bytes(shared, arena->size);
+    int error;
+
+    if (device == NULL)
+        return -ENODEV;
+    if (bytes > shared->arena_bytes)
+        return -ENOSPC;
+    error = device->ops->heap_alloc(device, bytes, 4096, -1, &arena->block);
+    if (error != 0)
+        return error;
+    arena->memory = arena->block;
+    memset(arena->memory, 0, arena_control_bytes(arena->size));
+    return 0;
+}
+
+static void offer(struct arena *arena)
+{
+    arena->crowded = arena->shared->context->core->yield == YIELD_SOON;
+    arena->refused = allocate(arena) != 0;
+    if (arena->refused || arena->size == 1) {
+        commit(arena);
+        return;
+    }
+    for (uint32_t i = 1; i < arena->size; i++)
+        tell(arena, i,
+             (struct arena_note){.kind = NOTE_OFFER, .address = (uintptr_t)arena->memory});
+}
+
+/* ---- the others ---- */
+
+static bool map(struct arena *arena, const struct arena_note *note)
+{
+    struct context *context = arena->shared->context;
+    struct device *device = heap_device(context);
+    size_t bytes = arena_bytes(arena->shared, arena->size);
+    struct heap_view view;
+    uint64_t offset;
+
+    if (device == NULL || note->size != arena->size ||
+        device->ops->heap_view(device, endpoint_task(arena->endpoints[0]), &view) != 0)
+        return false;
+    offset = note->address - view.remote;
+    if (offset >= view.bytes || bytes > view.bytes - offset)
+        return false;
+    arena->memory = view.local + offset;
+    arena->crowded = note->crowded != 0;
+    return true;
+}
+
+static void answer(struct arena *arena, const struct arena_note *note)
+{
+    tell(arena, 0, (struct arena_note){.kind = NOTE_ANSWER, .flag = map(arena, note)});
+}
+
+/* ---- notes ---- */
+
+static struct arena *arena_find(const struct shared *shared, uint64_t identity, uint32_t channel)
+{
+    struct list *item;
+
+    list_for_each (item, &shared->arenas) {
+        struct arena *arena = list_entry(item, struct arena, link);
+
+        if (arena->identity == identity && arena->channel == channel && !arena->closing)
+            return arena;
+    }
+    return NULL;
+}
+
+static void keep_offer(struct shared *shared, const struct arena_note *note)
+{
+    struct arena_offer *early = malloc(sizeof(*early));
+
+    if (early == NULL) {
+        shared->context->counters[COUNTER_LOST]++;
+        return;
+    }
+    early->note = *note;
+    list_push_back(&shared->offers, &early->link);
+}
+
+static void on_note(pami_context_t handle, void *cookie, const void *header, size_t header_bytes,
+                    const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    struct shared *shared = cookie;
+    struct arena_note note;
+    struct arena *arena;
+
+    (void)handle, (void)data, (void)bytes, (void)origin, (void)recv;
+    if (header_bytes != sizeof(note))
+        return;
+    memcpy(&note, header, sizeof(note));
+    arena = arena_find(shared, note.identity, note.channel);
+    if (note.kind == NOTE_OFFER && arena == NULL)
+        keep_offer(shared, &note);
+    if (arena == NULL || arena->state != ARENA_OPENING)
+        return;
+    if (note.kind == NOTE_OFFER) {
+        answer(arena, &note);
+    } else if (note.kind == NOTE_COMMIT) {
+        arena->state = note.flag ? ARENA_READY : ARENA_FAILED;
+    } else if (note.kind == NOTE_ANSWER) {
+        arena->refused = arena->refused || !note.flag;
+        if (++arena->answers == arena->size - 1)
+            commit(arena);
+    }
+    shared_poll_later(arena);
+}
+
+/* ---- arenas ---- */
+
+static void take_offer(struct arena *arena)
+{
+    struct list *item;
+
+    list_for_each (item, &arena->shared->offers) {
+        struct arena_offer *early = list_entry(item, struct arena_offer, link);
+
+        if (early->note.identity == arena->identity && early->note.channel == arena->channel) {
+            list_remove(item);
+            answer(arena, &early->note);
+            free(early);
+            return;
+        }
+    }
+}
+
+static bool make_scratch(struct shared *shared)
+{
+    for (int i = 0; i < 2; i++)
+        if (shared->scratch[i] == NULL)
+            shared->scratch[i] = aligned_alloc(CACHE_LINE, shared->buffer_bytes);
+    return shared->scratch[0] != NULL && shared->scratch[1] != NULL;
+}
+
+static struct arena *arena_new(struct shared *shared, const struct group *group)
+{
+    struct arena *arena = calloc(1, sizeof(*arena));
+
+    if (arena == NULL)
+        return NULL;
+    arena->endpoints = malloc(group->size * sizeof(*arena->endpoints));
+    if (arena->endpoints == NULL) {
+        free(arena);
+        return NULL;
+    }
+    arena->shared = shared;
+    arena->identity = group->identity;
+    arena->channel = group->channel;
+    arena->rank = group->rank;
+    arena->size = group->size;
+    list_init(&arena->machines);
+    list_init(&arena->active);
+    list_push_back(&shared->arenas, &arena->link);
+    for (uint32_t i = 0; i < group->size; i++) {
+        arena->endpoints[i] = topology_endpoint(group->topology, i);
+        if (i != group->rank && message_expect(shared->context, arena->endpoints[i]) != 0)
+            arena->broken = true;
+    }
+    return arena;
+}
+
+struct arena *arena_get(struct group *group)
+{
+    struct shared *shared = group->context->shared;
+    struct arena *arena = arena_find(shared, group->identity, group->channel);
+
+    if (arena != NULL)
+        return arena;
+    arena = make_scratch(shared) ? arena_new(shared, group) : NULL;
+    if (arena == NULL)
+        return NULL;
+    if (arena->rank == 0)
+        offer(arena);
+    else
+        take_offer(arena);
+    return arena;
+}
+
+void arena_break(struct arena *arena)
+{
+    arena->broken = true;
+    if (arena->state == ARENA_READY)
+        atomic_store_explicit(&arena_head(arena)->count, 1, memory_order_release);
+    if (!list_empty(&arena->machines))
+        shared_poll_later(arena);
+}
+
+void shared_gone(struct shared *shared, uint32_t endpoint)
+{
+    struct list *item;
+
+    list_for_each (item, &shared->arenas) {
+        struct arena *arena = list_entry(item, struct arena, link);
+
+        for (uint32_t i = 0; i < arena->size && !arena->broken; i++)
+            if (arena->endpoints[i] == endpoint)
+                arena_break(arena);
+    }
+}
+
+void arena_drop(struct arena *arena)
+{
+    struct device *device = heap_device(arena->shared->context);
+
+    if (arena->block != NULL)
+        device->ops->heap_free(device, arena->block);
+    list_remove(&arena->link);
+    list_remove(&arena->active);
+    free(arena->endpoints);
+    free(arena);
+}
+
+bool arena_all_done(struct arena *arena, uint64_t tick)
+{
+    uint64_t least = UINT64_MAX;
+
+    if (arena->known_done >= tick)
+        return true;
+    for (uint32_t i = 0; i < arena->size; i++) {
+        uint64_t done =
+            atomic_load_explicit(&arena_done(arena, i)->count, memory_order_acquire); /* A4 */
+
+        least = done < least ? done : least;
+    }
+    arena->known_done = least;
+    return least >= tick;
+}
+
+bool arena_may_go(struct arena *arena)
+{
+    return arena->block == NULL || arena->state != ARENA_READY ||
+           arena_all_done(arena, arena->reserved);
+}
+
+void arena_group_closed(struct shared *shared, uint64_t identity)
+{
+    struct list *item;
+
+    list_for_each (item, &shared->arenas) {
+        struct arena *arena = list_entry(item, struct arena, link);
+
+        if (arena->identity != identity || arena->closing)
+            continue;
+        arena->closing = true;
+        shared_poll_later(arena); /* which drops it, not in the middle of a look at it */
+    }
+}
+
+int shared_attach(struct context *context)
+{
+    struct shared *shared = calloc(1, sizeof(*shared));
+
+    if (shared == NULL)
+        return -ENOMEM;
+    shared->context = context;
+    shared->buffer_bytes = option_bytes(OPT_COLL_SHARED_BUFFER);
+    shared->arena_bytes = option_bytes(OPT_COLL_SHARED_BYTES);
+    list_init(&shared->arenas);
+    list_init(&shared->offers);
+    shared_machines_init(shared);
+    shared_runs_init(shared);
+    context->shared = shared;
+    message_register(context, MESSAGE_SHARED, on_note, shared);
+    return 0;
+}
+
+void shared_detach(struct context *context)
+{
+    struct shared *shared = context->shared;
+    struct list *item;
+
+    if (shared == NULL)
+        return;
+    list_remove(&shared->retry.link);
+    while (!list_empty(&shared->arenas)) {
+        struct arena *arena = list_entry(shared->arenas.next, struct arena, link);
+
+        while ((item = list_pop_front(&arena->machines)) != NULL)
+            list_init(item);
+        /* Neighbours may still read: the pages go with the client. */
+        if (!arena_may_go(arena))
+            arena->block = NULL;
+        arena_drop(arena);
+    }
+    while ((item = list_pop_front(&shared->offers)) != NULL)
+        free(list_entry(item, struct arena_offer, link));
+    pool_finish(&shared->runs);
+    free(shared->scratch[0]);
+    free(shared->scratch[1]);
+    free(shared);
+    context->shared = NULL;
+}

@@ -1,0 +1,178 @@
+/*
+ * Arenas: memory in which the members of a group that are on one node run collectives together.
+ *
+ * An arena is a block of the leader's shared heap (the leader is the first of the members), made
+ * when it is first needed, mapped by all members, and used by all of them or by none: a member that
+ * cannot map it says so, and everybody falls back to messages.
+ *
+ * Time in an arena is counted in ticks. A collective takes one tick for each segment of its data,
+ * the same number on all members, in the order in which it was started. Tick t uses slice
+ * t % ARENA_SLICES: for each member a line for a counter and a few bytes of data, and a buffer.
+ * Every line has one writer. Counters hold tick + 1 and only grow, so nothing is ever reset (but
+ * the arrival counter of a crowded arena, by its last arriver).
+ *
+ *   A1  a member writes its slot, then stores its POST counter   (release)
+ *   A2  a reader loads that counter, then reads the slot         (acquire, pairs with A1)
+ *   A3  a member has read all it wants of a tick, then stores its DONE counter  (release)
+ *   A4  a writer sees all DONE counters reach t - ARENA_SLICES + 1 before it writes its slot for
+ *       tick t                                                   (acquire, pairs with A3)
+ */
+#ifndef LIBPAMI_COLL_SHARED_ARENA_H
+#define LIBPAMI_COLL_SHARED_ARENA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "geometry/geometry.h"
+#include "util/cpu.h"
+#include "util/list.h"
+#include "util/pool.h"
+
+#define ARENA_SLICES 4u
+#define ARENA_INLINE 56u /* bytes of data beside a counter */
+
+struct arena_line {
+    _Atomic uint64_t count;
+    unsigned char data[ARENA_INLINE];
+};
+
+_Static_assert(sizeof(struct arena_line) == CACHE_LINE, "one writer per cache line");
+
+enum arena_state {
+    ARENA_OPENING,
+    ARENA_READY,
+    ARENA_FAILED,
+};
+
+struct shared;
+
+/* A member's view. */
+struct arena {
+    struct list link;   /* in shared.arenas */
+    struct list active; /* in shared.active while it has something to do */
+    struct shared *shared;
+    uint64_t identity; /* of the geometry ... */
+    uint32_t channel;  /* ... and channel of the group */
+    enum arena_state state;
+    uint32_t rank, size; /* among the members of this node */
+    uint32_t *endpoints; /* of those members, owned */
+    bool crowded;        /* more tasks than processors, as the leader sees it */
+    bool closing;        /* the group has gone */
+    bool broken;         /* a member has gone, or a collective was given up: nothing works here */
+    uint32_t answers;    /* leader: members that have mapped it, or have not */
+    bool refused;
+    void *block;          /* leader: what the heap has given */
+    char *memory;         /* as mapped here */
+    uint64_t reserved;    /* ticks handed out to machines */
+    uint64_t known_done;  /* all members are done with the ticks before this one */
+    struct list machines; /* in tick order; the first one runs */
+};
+
+/* ---- layout ---- */
+
+enum arena_kind {
+    LINE_POST,  /* "my slot is written" */
+    LINE_STAGE, /* "my part of the result is written" */
+    LINE_KINDS
+};
+
+/* In front of the lines: a line whose counter is not 0 when the arena is broken, then these. */
+struct arena_slice {
+    struct arena_line arrived; /* crowded: members that have arrived at the tick */
+    struct arena_line release; /* crowded: the last arriver's result */
+};
+
+static inline struct arena_line *arena_head(const struct arena *arena)
+{
+    return (struct arena_line *)(void *)arena->memory;
+}
+
+static inline struct arena_slice *arena_slice(const struct arena *arena, uint64_t tick)
+{
+    return (struct arena_slice *)(void *)(arena->memory + CACHE_LINE) + tick % ARENA_SLICES;
+}
+
+static inline struct arena_line *arena_lines(const struct arena *arena)
+{
+    return (struct arena_line *)(void *)(arena->memory + CACHE_LINE +
+                                         ARENA_SLICES * sizeof(struct arena_slice));
+}
+
+static inline struct arena_line *arena_done(const struct arena *arena, uint32_t member)
+{
+    return arena_lines(arena) + member;
+}
+
+static inline struct arena_line *arena_line(const struct arena *arena, enum arena_kind kind,
+                                            uint64_t tick, uint32_t member)
+{
+    size_t row = 1 + kind * ARENA_SLICES + tick % ARENA_SLICES;
+
+    return arena_lines(arena) + row * arena->size + member;
+}
+
+static inline size_t arena_control_bytes(uint32_t size)
+{
+    size_t bytes = CACHE_LINE + ARENA_SLICES * sizeof(struct arena_slice) +
+                   (1 + LINE_KINDS * ARENA_SLICES) * (size_t)size * sizeof(struct arena_line);
+
+    return (bytes + 4095) & ~(size_t)4095;
+}
+
+/* ---- use ---- */
+
+/* Per context: all its arenas. */
+struct shared {
+    struct context *context;
+    size_t buffer_bytes; /* of a member's buffer in a slice, equal on all members */
+    size_t arena_bytes;  /* largest arena */
+    struct list arenas;
+    struct list offers; /* of arenas that are not wanted here yet */
+    struct list active; /* arenas with machines that have been started, or that are closing */
+    struct retry retry; /* on the context's list while `active` is not empty */
+    bool running;       /* inside a look at an arena */
+    struct pool runs;   /* of row.c */
+    char *scratch[2];   /* buffer_bytes each, for operands; made with the first arena */
+};
+
+static inline char *arena_buffer(const struct arena *arena, uint64_t tick, uint32_t member)
+{
+    size_t row = (tick % ARENA_SLICES) * arena->size + member;
+
+    return arena->memory + arena_control_bytes(arena->size) + row * arena->shared->buffer_bytes;
+}
+
+static inline size_t arena_bytes(const struct shared *shared, uint32_t size)
+{
+    return arena_control_bytes(size) + ARENA_SLICES * (size_t)size * shared->buffer_bytes;
+}
+
+/* An endpoint has gone: arenas of which it is a member are broken. */
+void shared_gone(struct shared *shared, uint32_t endpoint);
+
+int shared_attach(struct context *context);
+void shared_detach(struct context *context);
+
+/* The arena of a group whose members are all on this node, made when there is none. NULL: out of
+ * memory. */
+struct arena *arena_get(struct group *group);
+
+/* The group goes: its arenas are freed when all members are done with them. */
+void arena_group_closed(struct shared *shared, uint64_t identity);
+
+/* Its collectives end with an error, on all members, now and ever. */
+void arena_break(struct arena *arena);
+
+/* Nobody looks at a closing arena any more, so that it may be dropped. */
+bool arena_may_go(struct arena *arena);
+void arena_drop(struct arena *arena);
+
+/* Look at the arena in every pass until nothing is to be done any more. */
+void shared_poll_later(struct arena *arena);
+
+/* All members are done with the ticks before `tick`. Looks at their lines if it must. */
+bool arena_all_done(struct arena *arena, uint64_t tick);
+
+#endif

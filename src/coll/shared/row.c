@@ -1,0 +1,298 @@
+/*
+ * Rows of the table of algorithms for groups whose members share a node's memory, as machines.
+ *
+ * Whether there is an arena is known when its leader has made it, and is the same on all members.
+ * When there is none, each run falls back to an algorithm over messages, under the number that it
+ * took when it started.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "coll/algorithm.h"
+#include "coll/coll.h"
+#include "coll/collective.h"
+#include "coll/machine.h"
+#include "coll/select.h"
+#include "coll/shared/shared.h"
+#include "util/error.h"
+
+/* Own data up to this is read at the call, if need be into memory of ours: programs pass stack
+ * memory. */
+#define KEEP_BYTES 512u
+
+struct shared_run {
+    struct machine machine;
+    struct shared_machine shared;
+    struct collective collective;
+    struct machine *fallback; /* NULL: not fallen back */
+    bool running, fell_back;
+    bool keeps; /* `kept` has a copy of the source */
+    char kept[KEEP_BYTES];
+};
+
+static struct shared_run *run_of(struct machine *machine)
+{
+    return container_of(machine, struct shared_run, machine);
+}
+
+static enum shared_kind kind_of(pami_xfer_type_t type)
+{
+    switch (type) {
+    case PAMI_XFER_BROADCAST:
+        return SHARED_BROADCAST;
+    case PAMI_XFER_REDUCE:
+        return SHARED_REDUCE;
+    case PAMI_XFER_ALLREDUCE:
+        return SHARED_ALLREDUCE;
+    case PAMI_XFER_GATHER:
+        return SHARED_GATHER;
+    case PAMI_XFER_SCATTER:
+        return SHARED_SCATTER;
+    case PAMI_XFER_ALLGATHER:
+    case PAMI_XFER_ALLGATHERV:
+        return SHARED_ALLGATHER;
+    case PAMI_XFER_ALLTOALL:
+        return SHARED_ALLTOALL;
+    case PAMI_XFER_SCAN:
+        return SHARED_SCAN;
+    case PAMI_XFER_REDUCE_SCATTER:
+        return SHARED_REDUCE_SCATTER;
+    default:
+        return SHARED_BARRIER;
+    }
+}
+
+static uint64_t largest(const uint64_t *sizes, uint32_t count)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        most = sizes[i] > most ? sizes[i] : most;
+    return most;
+}
+
+static void fill_call(struct shared_call *call, const struct group *group,
+                      const struct collective *from)
+{
+    *call = (struct shared_call){
+        .kind = kind_of(from->type),
+        .root = from->root,
+        .bytes = from->bytes,
+        .send = from->send,
+        .recv = from->recv,
+        .in_place = from->in_place,
+        .exclusive = from->exclusive,
+        .op = from->op,
+        .op_cookie = from->op_cookie,
+        .element = from->kind,
+        .unit = from->element != 0 ? from->element : 1,
+    };
+    if (call->kind == SHARED_ALLGATHER || call->kind == SHARED_REDUCE_SCATTER)
+        call->block_bytes = from->recv_bytes;
+    if (call->block_bytes != NULL)
+        call->bytes = largest(call->block_bytes, group->size);
+}
+
+/* ---- the end ---- */
+
+static void finish(struct shared_run *run, pami_result_t result)
+{
+    struct machine *machine = &run->machine;
+
+    run->running = false;
+    if (!run->fell_back)
+        machine_number(machine);
+    coll_ends(machine->group);
+    machine->done(machine, result);
+}
+
+static void fallback_done(struct machine *fallback, pami_result_t result)
+{
+    struct shared_run *run = fallback->cookie;
+
+    run->fallback = NULL;
+    fallback->ops->release(fallback);
+    finish(run, result);
+}
+
+/* The maps are shared by the machine and its fall-back; so are the types behind them. */
+static struct collective collective_of_fallback(struct shared_run *run)
+{
+    struct collective taken = run->collective;
+
+    memset(&run->collective, 0, sizeof(run->collective));
+    if (run->keeps) {
+        type_unref(taken.send.type);
+        taken.send = run->shared.call.send;
+    }
+    return taken;
+}
+
+static void fall_back(struct shared_run *run)
+{
+    struct group *group = run->machine.group;
+    struct collective collective = collective_of_fallback(run);
+    const struct algorithm *row =
+        select_row_of_messages(&group->context->coll->select, group, &collective);
+
+    if (row == NULL || machine_make(group, row, &collective, &run->fallback) != 0) {
+        run->fallback = NULL;
+        finish(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
+        return;
+    }
+    run->fallback->done = fallback_done;
+    run->fallback->cookie = run;
+    run->fell_back = true;
+    run->fallback->sequence = machine_number(&run->machine);
+    run->fallback->numbers = 1;
+    list_push_back(&group->state->reserved, &run->fallback->reserved);
+    run->fallback->ops->start(run->fallback);
+}
+
+static void on_done(struct shared_machine *shared, pami_result_t result)
+{
+    struct shared_run *run = container_of(shared, struct shared_run, shared);
+
+    if (result == PAMI_EAGAIN)
+        fall_back(run);
+    else
+        finish(run, result == PAMI_SUCCESS
+                        ? result
+                        : error_set(result, "PAMI_Collective: a member has gone"));
+}
+
+/* ---- the beginning ---- */
+
+/*
+ * What is contributed is read at the call. What goes into the own slot there and then is; what is
+ * read later, because it is for oneself or the slot is not free, is copied.
+ */
+static void keep_contribution(struct shared_run *run)
+{
+    struct shared_call *call = &run->shared.call;
+    uint32_t rank = run->machine.group->rank;
+    uint32_t blocks = shared_sends_blocks(call->kind) ? run->machine.group->size : 1;
+
+    if (call->kind == SHARED_BARRIER || call->kind == SHARED_BROADCAST || call->in_place ||
+        call->bytes == 0 || call->bytes > KEEP_BYTES / blocks ||
+        (call->kind == SHARED_SCATTER && call->root != rank))
+        return;
+    for (uint32_t i = 0; i < blocks; i++) {
+        struct message_place source = area_place(&call->send, i, 0);
+        struct message_place target = {.address = run->kept + i * call->bytes};
+        uint64_t bytes = shared_block_bytes(call, blocks == 1 ? rank : i);
+
+        if (bytes != 0)
+            place_copy(&target, &source, bytes);
+    }
+    call->send =
+        (struct area_map){.base = run->kept, .blocks = BLOCKS_EQUAL, .distance = call->bytes};
+    run->keeps = true;
+}
+
+static bool reads_later(const struct shared_run *run)
+{
+    const struct shared_call *call = &run->shared.call;
+
+    if (shared_sends_blocks(call->kind) || !shared_is_next(&run->shared))
+        return true;
+    return (call->kind == SHARED_REDUCE || call->kind == SHARED_GATHER) &&
+           call->root == run->machine.group->rank;
+}
+
+static void start(struct machine *machine)
+{
+    struct shared_run *run = run_of(machine);
+    struct arena *arena = arena_get(machine->group);
+    struct shared_call call;
+
+    run->running = true;
+    run->fell_back = run->keeps = false;
+    coll_runs(machine->group);
+    if (machine->numbers == 0)
+        machine_reserve(machine, 1);
+    if (arena == NULL) {
+        finish(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
+        return;
+    }
+    fill_call(&call, machine->group, &run->collective);
+    if (!shared_can(machine->group->context->shared, machine->group->size, &call)) {
+        fall_back(run);
+        return;
+    }
+    shared_reset(&run->shared, arena, &call, on_done);
+    if (reads_later(run))
+        keep_contribution(run);
+    shared_start(&run->shared);
+}
+
+static int reset(struct machine *machine, struct collective *given)
+{
+    struct shared_run *run = run_of(machine);
+
+    if (run->running) {
+        collective_release(given);
+        return -EBUSY;
+    }
+    collective_release(&run->collective);
+    run->collective = *given;
+    return 0;
+}
+
+static void release(struct machine *machine)
+{
+    struct shared_run *run = run_of(machine);
+
+    machine_release_numbers(machine);
+    collective_release(&run->collective);
+    pool_put(&machine->group->context->shared->runs, run);
+}
+
+static void give_up(struct machine *machine, pami_result_t result)
+{
+    struct shared_run *run = run_of(machine);
+    struct arena *arena = run->running ? run->shared.arena : arena_get(machine->group);
+
+    if (run->running && run->fallback != NULL) {
+        run->fallback->ops->give_up(run->fallback, result);
+        return;
+    }
+    if (arena != NULL)
+        arena_break(arena);
+    if (!run->running)
+        return;
+    shared_give_up(&run->shared);
+    finish(run, result);
+}
+
+void shared_runs_init(struct shared *shared)
+{
+    pool_init(&shared->runs, sizeof(struct shared_run), CACHE_LINE);
+}
+
+static const struct machine_ops shared_machine_ops = {
+    .name = "shared",
+    .reset = reset,
+    .reserve = machine_reserve,
+    .start = start,
+    .release = release,
+    .give_up = give_up,
+};
+
+int shared_make(struct group *group, const struct algorithm *row, struct collective *collective,
+                struct machine **machine)
+{
+    struct shared_run *run = pool_get(&group->context->shared->runs);
+
+    (void)row;
+    if (run == NULL) {
+        collective_release(collective);
+        return -ENOMEM;
+    }
+    machine_init(&run->machine, &shared_machine_ops, group);
+    run->fallback = NULL;
+    run->running = false;
+    run->collective = *collective;
+    *machine = &run->machine;
+    return 0;
+}
