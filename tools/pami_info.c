@@ -15,6 +15,9 @@
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
+#include "coll/collective.h"
+#include "coll/report.h"
+#include "coll/select.h"
 #include "context/context.h"
 #include "device/device.h"
 #include "util/clock.h"
@@ -199,10 +202,34 @@ static int print_topology(void)
     return 0;
 }
 
+static int print_algorithms(void)
+{
+    printf("algorithms of collectives, by type; the first of each list is Auto, which chooses\n");
+    for (int type = 0; type < PAMI_XFER_COUNT; type++) {
+        bool titled = false;
+
+        for (size_t i = 0; i < algorithm_count; i++) {
+            const struct algorithm *row = &algorithm_table[i];
+            char needs[256];
+
+            if ((int)row->type != type)
+                continue;
+            if (!titled)
+                printf("  %s (%s)\n", collective_name(row->type), select_option_name(row->type));
+            titled = true;
+            report_needs(row, needs, sizeof(needs));
+            printf("    %-24s %s%s%s%s\n", row->name, row->description,
+                   needs[0] != '\0' ? " (" : "", needs, needs[0] != '\0' ? ")" : "");
+        }
+    }
+    return 0;
+}
+
 static struct section sections[] = {
     {"build", "version and compile-time limits", print_build, false},
     {"options", "every option: value, where it came from, permitted values", print_options, false},
     {"devices", "what moves packets, usable or why not", print_devices, false},
+    {"algorithms", "of collectives: what each does and needs", print_algorithms, false},
     {"topology", "the hardware as hwloc sees it", print_topology, false},
 };
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "client/client.h"
+#include "coll/report.h"
 
 #define COUNTER_TEXT(id, text) text,
 
@@ -14,20 +15,34 @@ static const char *const counter_text[COUNTER_COUNT] = {
     [DEVICE_COPIED] = "single copy: bytes", [DEVICE_DROPPED] = "packets dropped as malformed",
     CONTEXT_COUNTERS(COUNTER_TEXT)};
 
+struct stats_text {
+    const struct context *context;
+    char text[16384];
+    size_t used;
+};
+
+static void add(void *cookie, const char *what, uint64_t count)
+{
+    struct stats_text *stats = cookie;
+    size_t room = sizeof(stats->text) - stats->used;
+    int length =
+        snprintf(stats->text + stats->used, room, "pami[%u] context %u: %-52s %16" PRIu64 "\n",
+                 stats->context->core->task, stats->context->offset, what, count);
+
+    if (length > 0 && (size_t)length < room)
+        stats->used += (size_t)length;
+}
+
 void stats_print(const struct context *context)
 {
-    char text[8192];
-    size_t used = 0;
+    struct stats_text stats = {.context = context};
 
-    for (size_t i = 0; i < COUNTER_COUNT && used < sizeof(text) - 1; i++) {
+    for (size_t i = 0; i < COUNTER_COUNT; i++) {
         uint64_t value = i == COUNTER_PASSES ? context->passes : context->counters[i];
 
         if (value != 0)
-            used += (size_t)snprintf(text + used, sizeof(text) - used,
-                                     "pami[%u] context %u: %-52s %16" PRIu64 "\n",
-                                     context->core->task, context->offset, counter_text[i], value);
+            add(&stats, counter_text[i], value);
     }
-    if (used > sizeof(text) - 1)
-        used = sizeof(text) - 1;
-    fwrite(text, 1, used, stderr);
+    report_ran(context, add, &stats);
+    fwrite(stats.text, 1, stats.used, stderr);
 }

@@ -73,8 +73,4 @@ void coll_ends(struct group *group);
 /* This member has the run with this number behind it. */
 bool coll_has_run(const struct group *group, uint32_t channel, uint32_t sequence);
 
-/* One line per algorithm that ran: print(cookie, "text", count). */
-void coll_stats(const struct context *context,
-                void (*print)(void *cookie, const char *text, uint64_t count), void *cookie);
-
 #endif

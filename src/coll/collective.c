@@ -102,7 +102,8 @@ static pami_result_t run(struct group *group, const struct algorithm *row,
     operation->cookie = cmd->cookie;
     machine->done = operation_done;
     machine->cookie = operation;
-    coll->ran[row - algorithm_table]++;
+    if (row->make != NULL)
+        coll->ran[row - algorithm_table]++;
     machine->ops->start(machine);
     return PAMI_SUCCESS;
 }

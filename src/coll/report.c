@@ -1,0 +1,52 @@
+/*
+ * What the library says about its collectives: which algorithms ran, and what there is to choose.
+ */
+#include "coll/report.h"
+
+#include <stdio.h>
+
+#include "coll/coll.h"
+#include "coll/collective.h"
+
+void report_ran(const struct context *context,
+                void (*print)(void *cookie, const char *text, uint64_t count), void *cookie)
+{
+    const struct coll *coll = context->coll;
+    char text[96];
+
+    for (size_t i = 0; coll != NULL && i < algorithm_count && i < COLL_ROWS_MAX; i++) {
+        if (coll->ran[i] == 0)
+            continue;
+        snprintf(text, sizeof(text), "collectives: %s %s", collective_name(algorithm_table[i].type),
+                 algorithm_table[i].name);
+        print(cookie, text, coll->ran[i]);
+    }
+    if (coll == NULL)
+        return;
+    if (coll->flights.arrived_early != 0)
+        print(cookie, "collectives: messages that came early", coll->flights.arrived_early);
+    if (coll->flights.stale != 0)
+        print(cookie, "collectives: messages dropped, too late", coll->flights.stale);
+}
+
+void report_needs(const struct algorithm *row, char *text, size_t size)
+{
+    static const struct {
+        unsigned bit;
+        const char *text;
+    } words[] = {
+        {NEEDS_COMMUTATIVE, "a commutative operator"},
+        {NEEDS_POWER_OF_TWO, "a power of two of members"},
+        {NEEDS_EVEN, "an even number of members"},
+        {NEEDS_DENSE, "blocks that follow one another"},
+        {NEEDS_EQUAL, "blocks of equal size"},
+        {NEEDS_DIVISIBLE, "an element for each member"},
+    };
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && used < size; i++)
+        if (row->needs & words[i].bit)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used == 0 ? "needs " : ", ",
+                                     words[i].text);
+}

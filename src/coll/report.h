@@ -1,0 +1,20 @@
+/*
+ * What the library says about its collectives; for PAMI_STATS and pami_info.
+ */
+#ifndef LIBPAMI_COLL_REPORT_H
+#define LIBPAMI_COLL_REPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coll/algorithm.h"
+#include "context/context.h"
+
+/* One call of `print` for each algorithm that has run on this context, and what else was counted. */
+void report_ran(const struct context *context,
+                void (*print)(void *cookie, const char *text, uint64_t count), void *cookie);
+
+/* "needs a commutative operator, ..." or "". */
+void report_needs(const struct algorithm *row, char *text, size_t size);
+
+#endif
