@@ -254,6 +254,18 @@ my @job = ({
             limit => ['futex_other_core,2'], target => [], says => '' },
     ],
 }, {
+    name => 'overlap', group => 'overlap', tasks => 2, pin => 1, peers => [],
+    what => '1 MiB coming in while a task computes, with a thread of asynchronous progress',
+    ours => ['overlap'],
+    rows => [
+        { id => 'with thread', of => ['overlap,1'], unit => '%', better => 'more',
+            target => [['value', '>=', 95]], says => '>=95 %' },
+        { id => 'without', of => ['overlap,0'], unit => '%', better => 'more', target => [],
+            says => '' },
+        { id => 'idle thread costs', of => ['overlap_cost,1'], unit => '%', better => 'less',
+            target => [['value', '<=', 3]], says => '<=3 %' },
+    ],
+}, {
     name => 'memory', group => 'memory', tasks => 64, pin => 0, timeless => 1, peers => \@free,
     what => 'memory per task of 64 on one node, KiB; PSS shares out shared pages',
     ours => ['memory'], mpi => ['mpi_memory'],
