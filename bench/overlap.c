@@ -4,9 +4,9 @@
  *
  *     pamirun -n 2 overlap [--bytes N] [--rounds N]
  *
- * Task 0 asks for a message of N bytes (default 1 MiB), computes for about four times as long as the
- * message takes, and then advances until the message is there. Task 1 answers and sleeps meanwhile,
- * so its core is free for task 0's thread. Medians over the rounds of
+ * Task 0 asks for a message of N bytes (default 1 MiB), computes for about four times as long as
+ * the message takes, and then advances until the message is there. Task 1 answers and sleeps
+ * meanwhile, so its core is free for task 0's thread. Medians over the rounds of
  *
  *   message       asking for it and advancing until it is there, in us
  *   compute       the computation alone

@@ -14,11 +14,13 @@
 struct bootstrap_backend {
     const char *name; /* as in PAMI_BOOTSTRAP */
     const char *description;
-    bool (*present)(void);                  /* does the environment speak of this launcher? */
-    int (*connect)(struct bootstrap **out); /* ops->close of the result leaves the job */
+    bool (*present)(void); /* does the environment speak of this launcher? */
+    /* ops->close of the result leaves the job. -ENODEV, with the error text set: the environment
+     * speaks of this launcher, but it is not there. */
+    int (*connect)(struct bootstrap **out);
 };
 
-extern const struct bootstrap_backend bootstrap_pmi1, bootstrap_single;
+extern const struct bootstrap_backend bootstrap_pmix, bootstrap_pmi1, bootstrap_single;
 
 /*
  * Fills node, nodes, node_map, local_tasks, local_count and local_index of a bootstrap whose task
@@ -26,6 +28,12 @@ extern const struct bootstrap_backend bootstrap_pmi1, bootstrap_single;
  * renumbers `ids`.  -ENOMEM.
  */
 int bootstrap_set_nodes(struct bootstrap *bootstrap, uint32_t *ids);
+
+/*
+ * For launchers that do not say where tasks are: tasks that see the same host get the same id.
+ * Collective; puts one card per task.
+ */
+int bootstrap_compare_hosts(struct bootstrap *bootstrap, uint32_t *ids);
 
 /* Sets job to a file-name-safe form of the launcher's name for it, made unique by a hash. */
 void bootstrap_set_job(struct bootstrap *bootstrap, const char *launcher_name);

@@ -22,6 +22,7 @@
 
 /* In order of preference.  The last one is always present. */
 static const struct bootstrap_backend *const backends[] = {
+    &bootstrap_pmix,
     &bootstrap_pmi1,
     &bootstrap_single,
 };
@@ -33,28 +34,39 @@ static struct {
     _Atomic pid_t owner; /* 0 until connected; read without the lock */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const struct bootstrap_backend *backend_choose(void)
+/* The first one that is meant and there. What the environment speaks of need not be there: it may
+ * have been left by a launcher that started the one that started us. */
+static int backend_connect(const struct bootstrap_backend **backend, struct bootstrap **bootstrap)
 {
     const char *wanted = option_string(OPT_BOOTSTRAP);
-    size_t i;
+    bool any = strcmp(wanted, "auto") == 0;
+    char text[ERROR_TEXT_MAX];
 
-    for (i = 0; i < sizeof backends / sizeof backends[0]; i++) {
-        if (strcmp(wanted, "auto") == 0 ? backends[i]->present()
-                                        : strcmp(wanted, backends[i]->name) == 0)
-            return backends[i];
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+        int err;
+
+        if (any ? !backends[i]->present() : strcmp(wanted, backends[i]->name) != 0)
+            continue;
+        *backend = backends[i];
+        err = backends[i]->connect(bootstrap);
+        if (err != -ENODEV)
+            return err;
+        PAMI_Error_text(text, sizeof text);
+        if (!any) {
+            log_error("%s", text);
+            return err;
+        }
+        log_info("bootstrap: %s: %s", backends[i]->name, text);
     }
-    return NULL;
+    return bootstrap_fail(-EINVAL, "PAMI_BOOTSTRAP: no back end of that name");
 }
 
 static int process_connect(void)
 {
-    const struct bootstrap_backend *backend = backend_choose();
+    const struct bootstrap_backend *backend;
     struct bootstrap *bootstrap;
-    int err;
+    int err = backend_connect(&backend, &bootstrap);
 
-    if (backend == NULL)
-        return bootstrap_fail(-EINVAL, "PAMI_BOOTSTRAP: no back end of that name");
-    err = backend->connect(&bootstrap);
     if (err != 0)
         return err;
     log_set_task(bootstrap->task);

@@ -2,9 +2,10 @@
  * Who am I, who else is in the job, and an exchange of short texts ("cards") with the others.
  *
  * bootstrap_open gives the process's one connection to its launcher; every client shares it.  The
- * back ends are rows of a table in bootstrap.c: pmi1 (pamirun, mpiexec.hydra, srun --mpi=pmi2) and
- * single (no launcher: one task).  Whoever simulates a launcher fills in a struct bootstrap of its
- * own instead; everything below works on it, a NULL operation is an operation it does not have.
+ * back ends are rows of a table in bootstrap.c: pmix (Open MPI's mpirun, prterun, srun --mpi=pmix),
+ * pmi1 (pamirun, mpiexec.hydra, srun --mpi=pmi2) and single (no launcher: one task).  Whoever
+ * simulates a launcher fills in a struct bootstrap of its own instead; everything below works on
+ * it, a NULL operation is an operation it does not have.
  *
  * Errors are negative errno.  Failures of the launcher or its environment leave a text in
  * error_set that names the variable or the request at fault, at most once per failure; answers
@@ -72,7 +73,8 @@ void bootstrap_close(struct bootstrap *bootstrap);
 
 /*
  * Publishes value under key, visible to the others after the next fence.  Keys are put once per
- * job.  Key: 1..BOOTSTRAP_KEY_MAX of [A-Za-z0-9._-].  Value: up to BOOTSTRAP_VALUE_MAX printable
+ * job.  Key: 1..BOOTSTRAP_KEY_MAX of [A-Za-z0-9._-]; when a number ends it, that is the task which
+ * puts it, as some launchers file cards by task.  Value: up to BOOTSTRAP_VALUE_MAX printable
  * ASCII characters other than space; cheap below about 800.
  * -EINVAL, -ENAMETOOLONG, -E2BIG, -EEXIST, or a failure of the connection.
  */

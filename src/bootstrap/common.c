@@ -150,3 +150,30 @@ int bootstrap_set_nodes(struct bootstrap *bootstrap, uint32_t *ids)
     bootstrap->node_map = ids;
     return 0;
 }
+
+int bootstrap_compare_hosts(struct bootstrap *bootstrap, uint32_t *ids)
+{
+    char mine[BOOTSTRAP_PROOF_MAX + 16];
+    char(*proofs)[sizeof mine] = calloc(bootstrap->tasks, sizeof *proofs);
+    char key[BOOTSTRAP_KEY_MAX];
+    uint32_t i, j;
+    int err;
+
+    if (proofs == NULL)
+        return -ENOMEM;
+    if (bootstrap_host_proof(mine, sizeof mine) != 0)
+        snprintf(mine, sizeof mine, "alone-%u", bootstrap->task);
+    snprintf(key, sizeof key, "pami-host-%u", bootstrap->task);
+    err = bootstrap->ops->put(bootstrap, key, mine);
+    if (err == 0)
+        err = bootstrap->ops->fence(bootstrap);
+    for (i = 0; i < bootstrap->tasks && err == 0; i++) {
+        snprintf(key, sizeof key, "pami-host-%u", i);
+        err = bootstrap->ops->get(bootstrap, key, proofs[i], sizeof proofs[i]);
+        for (j = 0; j < i && strcmp(proofs[i], proofs[j]) != 0;)
+            j++;
+        ids[i] = j;
+    }
+    free(proofs);
+    return err;
+}

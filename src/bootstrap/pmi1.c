@@ -351,35 +351,6 @@ static int greet(struct pmi1 *pmi1)
     return 0;
 }
 
-/* For launchers without a node map: tasks that see the same host are on one node. */
-static int compare_hosts(struct pmi1 *pmi1, uint32_t *ids)
-{
-    struct bootstrap *bootstrap = &pmi1->base;
-    char mine[BOOTSTRAP_PROOF_MAX + 16];
-    char(*proofs)[sizeof mine] = calloc(bootstrap->tasks, sizeof *proofs);
-    char key[BOOTSTRAP_KEY_MAX];
-    uint32_t i, j;
-    int err;
-
-    if (proofs == NULL)
-        return -ENOMEM;
-    if (bootstrap_host_proof(mine, sizeof mine) != 0)
-        snprintf(mine, sizeof mine, "alone-%u", bootstrap->task);
-    snprintf(key, sizeof key, "pami-host-%u", bootstrap->task);
-    err = pmi1_put(bootstrap, key, mine);
-    if (err == 0)
-        err = pmi1_fence(bootstrap);
-    for (i = 0; i < bootstrap->tasks && err == 0; i++) {
-        snprintf(key, sizeof key, "pami-host-%u", i);
-        err = pmi1_get(bootstrap, key, proofs[i], sizeof proofs[i]);
-        for (j = 0; j < i && strcmp(proofs[i], proofs[j]) != 0;)
-            j++;
-        ids[i] = j;
-    }
-    free(proofs);
-    return err;
-}
-
 static int find_nodes(struct pmi1 *pmi1)
 {
     uint32_t *ids = calloc(pmi1->base.tasks, sizeof *ids);
@@ -395,7 +366,7 @@ static int find_nodes(struct pmi1 *pmi1)
             bootstrap_fail(err, "PMI_process_mapping is not a map of nodes: '%.200s'", map);
     } else if (err == -ENOENT) {
         log_info("bootstrap: pmi1: no PMI_process_mapping, comparing hosts instead");
-        err = compare_hosts(pmi1, ids);
+        err = bootstrap_compare_hosts(&pmi1->base, ids);
     }
     if (err == 0)
         return bootstrap_set_nodes(&pmi1->base, ids);

@@ -18,12 +18,6 @@ for launcher in OMPI_COMM_WORLD_SIZE=4:mpirun SLURM_PROCID=1:srun PMI_PORT=host=
     has out 'task 0/1 node 0/1 local 0'
     has err "${launcher##*:}"
 done
-if command -v mpirun.openmpi >/dev/null; then
-    run 0 "${bare[@]}" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-        mpirun.openmpi --oversubscribe -n 2 "$job" --print
-    [ "$(grep -c 'task 0/1 node 0/1 local 0' "$scratch/out")" = 2 ] || complain 'not two jobs of one'
-fi
-
 broken() {
     run 1 "${bare[@]}" "${@:2}" "$job"
     has err "$1"

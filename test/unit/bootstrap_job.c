@@ -5,12 +5,18 @@
  *     --print      one line about each task's place
  *     --fences N   that many fences, and their time
  *     --stamp      the time of day in nanoseconds when the first fence was done
+ *     --linger     after a fence prints "pid N" and sleeps for half a minute
+ *     --die N      the last task kills itself with signal N; the others meet in a fence, then wait
+ *                  to be killed, or end when JOB_GOES_ON is set
+ *     --abort N    the last task ends the job with status N; the others wait for it in a fence
+ *     --signals    connecting changes no signal dispositions
  *
  * Run: tasks=1,2,5,13 nodes=1,2,3 timeout=30
  * Run: tasks=64 nodes=1,64 timeout=60
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -162,12 +168,62 @@ static void time_fences(struct bootstrap *b, int count)
                (clock_now() - start) * 1e6 / count);
 }
 
+/* Modes that end in an unusual way; false: none of them. */
+static bool unusual_end(struct bootstrap *b, const char *mode, int number)
+{
+    bool last = b->task == b->tasks - 1;
+
+    if (strcmp(mode, "--linger") != 0 && strcmp(mode, "--die") != 0 && strcmp(mode, "--abort") != 0)
+        return false;
+    CHECK(bootstrap_fence(b) == 0);
+    if (strcmp(mode, "--linger") == 0) {
+        printf("pid %ld\n", (long)getpid());
+        fflush(stdout);
+        sleep(30);
+    } else if (last && strcmp(mode, "--die") == 0) {
+        kill(getpid(), number);
+        sleep(30);
+    } else if (last) {
+        bootstrap_abort(b, number, "told to");
+        sleep(30);
+    } else {
+        int error = bootstrap_fence(b);
+
+        printf("task %u survives: %s\n", b->task, strerror(-error));
+        fflush(stdout);
+        if (getenv("JOB_GOES_ON") == NULL)
+            sleep(30);
+    }
+    return true;
+}
+
+static void check_signals(void)
+{
+    struct sigaction before[32], after;
+    struct bootstrap *b;
+
+    for (int i = 1; i < 32; i++)
+        sigaction(i, NULL, &before[i]);
+    CHECK(bootstrap_open(&b) == 0);
+    for (int i = 1; i < 32; i++) {
+        sigaction(i, NULL, &after);
+        if (after.sa_handler != before[i].sa_handler) {
+            fprintf(stderr, "signal %d has another disposition\n", i);
+            exit(1);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct bootstrap *b, *again;
     struct timespec time;
     uint32_t i;
 
+    if (argc > 1 && strcmp(argv[1], "--signals") == 0) {
+        check_signals();
+        return 0;
+    }
     CHECK(bootstrap_open(&b) == 0);
     CHECK(bootstrap_open(&again) == 0 && again == b);
     bootstrap_close(again);
@@ -181,6 +237,8 @@ int main(int argc, char **argv)
         time_fences(b, atoi(argv[2]));
         return 0;
     }
+    if (argc > 1 && unusual_end(b, argv[1], argc > 2 ? atoi(argv[2]) : 0))
+        return 0;
     check_place(b);
     if (argc > 1 && strcmp(argv[1], "--print") == 0) {
         print_place(b);

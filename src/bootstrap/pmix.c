@@ -1,0 +1,522 @@
+/*
+ * The back end for PMIx: mpirun of Open MPI, prterun of PRRTE, srun --mpi=pmix of Slurm.
+ *
+ * libpmix is opened when the environment speaks of a PMIx launcher (pmix_library.c). Cards are PMIx
+ * values that a collecting fence brings to every node; PMIx files them by who put them, so keys are
+ * best made to end with that task's number: ".7" or "-7".
+ *
+ * What launchers do beside the standard, each found out the hard way (Open MPI 4.1, PMIx 4.2, Slurm
+ * 22.05): the universe's size is the number of slots, not of tasks; the list of local peers is
+ * wrong when two nodes have one name, so nodes are told apart by number; a string may be NULL in a
+ * value that was found; a fence may wait for ever for a task that has died, so we give it a time
+ * limit, or succeed without it, which then shows only when its cards are missing; announcing an
+ * event of one's own breaks the server, so we never do; the only event that arrives is the loss of
+ * the local server, and then nobody else ends our process.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bootstrap/backend.h"
+#include "bootstrap/pmix_abi.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/option.h"
+
+#define TASKS_MAX (1u << 24)
+/* In front of all keys of ours: others of the job may use PMIx, too. */
+#define KEY_PREFIX "pami."
+#define KEY_ROOM (sizeof KEY_PREFIX + BOOTSTRAP_KEY_MAX)
+#define WATCHERS_MAX 8
+
+/* Own keys, since the standard lets a second put replace the first. */
+struct card {
+    struct card *next;
+    char key[BOOTSTRAP_KEY_MAX + 1];
+};
+
+struct watcher {
+    bootstrap_failure_fn *tell;
+    void *cookie;
+};
+
+struct pmix {
+    struct bootstrap base;
+    struct pmix_library library;
+    struct pmix_abi_proc self;
+    pid_t owner;    /* the process that connected */
+    double timeout; /* seconds for a fence */
+    pthread_mutex_t lock;
+    struct card *cards; /* lock */
+    bool uncommitted;   /* lock: put, but not yet committed */
+    struct watcher watch[WATCHERS_MAX];
+    size_t watch_count;  /* lock */
+    unsigned char *dead; /* lock: [tasks], told already */
+    atomic_bool leaving;
+    atomic_bool lost; /* the local server has gone */
+};
+
+/* The event handler has no room for a cookie on all versions. */
+static struct pmix *connected;
+
+static struct pmix *pmix_of(struct bootstrap *bootstrap)
+{
+    return (struct pmix *)bootstrap; /* base is the first member */
+}
+
+static int check_owner(const struct pmix *pmix)
+{
+    if (getpid() != pmix->owner) {
+        error_set(PAMI_ERROR, "launcher: this process was forked from task %u", pmix->base.task);
+        return -ECHILD;
+    }
+    if (atomic_load(&pmix->lost))
+        return bootstrap_fail(-ECONNRESET, "the PMIx server of this node has gone");
+    return 0;
+}
+
+static int fail(const struct pmix *pmix, const char *call, int status)
+{
+    int error = status == PMIX_ABI_ERR_TIMEOUT ? -ETIMEDOUT
+                : status == PMIX_ABI_ERR_UNREACH || status == PMIX_ABI_ERR_LOST_CONNECTION ||
+                        status == PMIX_ABI_ERR_LOST_CONNECTION_TO_SERVER
+                    ? -ECONNRESET
+                    : -EREMOTEIO;
+
+    return bootstrap_fail(error, "%s: %s (%d)", call, pmix->library.error_string(status), status);
+}
+
+/* ---- values ---- */
+
+static void value_free(struct pmix_abi_value *value)
+{
+    if (value != NULL && value->type == PMIX_ABI_STRING)
+        free(value->data.string);
+    free(value);
+}
+
+/* An integer of any width, false: it is none. */
+static bool value_number(const struct pmix_abi_value *value, uint64_t *number)
+{
+    switch (value->type) {
+    case PMIX_ABI_SIZE:
+    case PMIX_ABI_UINT64:
+        *number = value->data.uint64;
+        return true;
+    case PMIX_ABI_INT64:
+        *number = (uint64_t)value->data.int64;
+        return value->data.int64 >= 0;
+    case PMIX_ABI_UINT:
+    case PMIX_ABI_UINT32:
+    case PMIX_ABI_PROC_RANK:
+        *number = value->data.uint32;
+        return true;
+    case PMIX_ABI_INT:
+    case PMIX_ABI_INT32:
+        *number = (uint64_t)value->data.int32;
+        return value->data.int32 >= 0;
+    case PMIX_ABI_UINT16:
+        *number = value->data.uint16;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What somebody has put or the launcher says of him; `how` limits where it is looked for. */
+static struct pmix_abi_value *ask(struct pmix *pmix, uint32_t rank, const char *key,
+                                  const char *how, int *status)
+{
+    struct pmix_abi_info info = pmix_flag(how != NULL ? how : "");
+    struct pmix_abi_proc proc = pmix->self;
+    struct pmix_abi_value *value = NULL;
+
+    proc.rank = rank;
+    *status = pmix->library.get(&proc, key, how != NULL ? &info : NULL, how != NULL, &value);
+    if (*status == PMIX_ABI_SUCCESS && value != NULL)
+        return value;
+    if (*status == PMIX_ABI_SUCCESS)
+        *status = PMIX_ABI_ERR_NOT_FOUND;
+    return NULL;
+}
+
+/* What the launcher knows without asking others. -ENOENT. */
+static int ask_number(struct pmix *pmix, uint32_t rank, const char *key, uint64_t *number)
+{
+    int status;
+    struct pmix_abi_value *value = ask(pmix, rank, key, "pmix.immediate", &status);
+    bool good = value != NULL && value_number(value, number);
+
+    value_free(value);
+    return good ? 0 : -ENOENT;
+}
+
+/* ---- cards ---- */
+
+static int remember(struct pmix *pmix, const char *key)
+{
+    struct card *card;
+
+    for (card = pmix->cards; card != NULL; card = card->next)
+        if (strcmp(card->key, key) == 0)
+            return -EEXIST;
+    card = calloc(1, sizeof *card);
+    if (card == NULL)
+        return -ENOMEM;
+    snprintf(card->key, sizeof card->key, "%s", key);
+    card->next = pmix->cards;
+    pmix->cards = card;
+    pmix->uncommitted = true;
+    return 0;
+}
+
+static int pmix_put(struct bootstrap *bootstrap, const char *key, const char *value)
+{
+    struct pmix *pmix = pmix_of(bootstrap);
+    struct pmix_abi_value card = {.type = PMIX_ABI_STRING};
+    char name[KEY_ROOM];
+    int status, error = check_owner(pmix);
+
+    if (error != 0)
+        return error;
+    pthread_mutex_lock(&pmix->lock);
+    error = remember(pmix, key);
+    pthread_mutex_unlock(&pmix->lock);
+    if (error != 0)
+        return error;
+    snprintf(name, sizeof name, KEY_PREFIX "%s", key);
+    card.data.string = strdup(value);
+    if (card.data.string == NULL)
+        return -ENOMEM;
+    status = pmix->library.put(PMIX_ABI_GLOBAL, name, &card);
+    free(card.data.string);
+    return status == PMIX_ABI_SUCCESS ? 0 : fail(pmix, "PMIx_Put", status);
+}
+
+/* The number that ends the key: by our habit who has put it. */
+static bool key_owner(const struct pmix *pmix, const char *key, uint32_t *rank)
+{
+    size_t length = strlen(key), digits = 0;
+    uint64_t number = 0;
+
+    while (digits < length && key[length - 1 - digits] >= '0' && key[length - 1 - digits] <= '9')
+        digits++;
+    if (digits == 0 || digits > 8 || digits == length)
+        return false;
+    for (const char *c = key + length - digits; *c != '\0'; c++)
+        number = 10 * number + (uint64_t)(*c - '0');
+    *rank = (uint32_t)number;
+    return number < pmix->base.tasks;
+}
+
+/* NULL: nobody has put it, or it is not to be had. */
+static struct pmix_abi_value *find(struct pmix *pmix, const char *key, int *status)
+{
+    char name[KEY_ROOM];
+    uint32_t rank;
+    struct pmix_abi_value *value = NULL;
+
+    *status = PMIX_ABI_ERR_NOT_FOUND;
+    snprintf(name, sizeof name, KEY_PREFIX "%s", key);
+    if (key_owner(pmix, key, &rank))
+        return ask(pmix, rank, name, "pmix.immediate", status);
+    /* Whoever it was; mostly the first. */
+    for (rank = 0; rank < pmix->base.tasks && value == NULL; rank++)
+        value = ask(pmix, rank, name, "pmix.immediate", status);
+    return value;
+}
+
+static int pmix_get(struct bootstrap *bootstrap, const char *key, char *text, size_t size)
+{
+    struct pmix *pmix = pmix_of(bootstrap);
+    struct pmix_abi_value *value;
+    int status, cancel_state, error = check_owner(pmix);
+
+    if (error != 0)
+        return error;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    value = find(pmix, key, &status);
+    pthread_setcancelstate(cancel_state, NULL);
+    if (value == NULL && (status == PMIX_ABI_ERR_UNREACH || atomic_load(&pmix->lost)))
+        return fail(pmix, "PMIx_Get", status);
+    if (value == NULL || value->type != PMIX_ABI_STRING)
+        error = -ENOENT;
+    else if (value->data.string == NULL) /* some send an empty text so */
+        error = size == 0 ? -ENOBUFS : (text[0] = '\0', 0);
+    else if (strlen(value->data.string) >= size)
+        error = -ENOBUFS;
+    else
+        snprintf(text, size, "%s", value->data.string);
+    value_free(value);
+    return error;
+}
+
+/* ---- fences ---- */
+
+static int commit(struct pmix *pmix)
+{
+    bool needed;
+    int status;
+
+    pthread_mutex_lock(&pmix->lock);
+    needed = pmix->uncommitted;
+    pmix->uncommitted = false;
+    pthread_mutex_unlock(&pmix->lock);
+    status = needed ? pmix->library.commit() : PMIX_ABI_SUCCESS;
+    return status == PMIX_ABI_SUCCESS ? 0 : fail(pmix, "PMIx_Commit", status);
+}
+
+static int run_fence(struct pmix *pmix)
+{
+    int status = pmix_library_fence(&pmix->library, pmix->timeout);
+
+    if (status == PMIX_ABI_ERR_TIMEOUT)
+        return bootstrap_fail(-ETIMEDOUT,
+                              "a fence has not completed within %g s (PAMI_BOOTSTRAP_TIMEOUT)",
+                              pmix->timeout);
+    return status == PMIX_ABI_SUCCESS ? 0 : fail(pmix, "PMIx_Fence", status);
+}
+
+static int pmix_fence(struct bootstrap *bootstrap)
+{
+    struct pmix *pmix = pmix_of(bootstrap);
+    int cancel_state, error = check_owner(pmix);
+
+    if (error != 0)
+        return error;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    error = commit(pmix);
+    if (error == 0)
+        error = run_fence(pmix);
+    pthread_setcancelstate(cancel_state, NULL);
+    return error;
+}
+
+/* ---- the end of others, and one's own ---- */
+
+static void tell_dead(struct pmix *pmix, uint32_t task)
+{
+    struct watcher watchers[WATCHERS_MAX];
+    size_t count = 0;
+
+    pthread_mutex_lock(&pmix->lock);
+    if (task < pmix->base.tasks && !pmix->dead[task]) {
+        pmix->dead[task] = 1;
+        count = pmix->watch_count;
+        memcpy(watchers, pmix->watch, sizeof watchers);
+    }
+    pthread_mutex_unlock(&pmix->lock);
+    for (size_t i = 0; i < count; i++)
+        watchers[i].tell(watchers[i].cookie, task);
+}
+
+/* Nobody else ends a process whose server has gone. */
+static void lose_server(struct pmix *pmix)
+{
+    if (atomic_load(&pmix->leaving) || atomic_exchange(&pmix->lost, true))
+        return;
+    if (!option_bool(OPT_END_WITH_LAUNCHER)) {
+        log_warn("the PMIx server of this node has gone");
+        return;
+    }
+    log_error("the PMIx server of this node has gone: ending by SIGTERM (PAMI_END_WITH_LAUNCHER)");
+    kill(getpid(), SIGTERM);
+}
+
+static void on_event(size_t id, int status, const struct pmix_abi_proc *source,
+                     struct pmix_abi_info *infos, size_t count, struct pmix_abi_info *results,
+                     size_t result_count, pmix_abi_event_done_fn *done, void *cookie)
+{
+    struct pmix *pmix = connected;
+    const struct pmix_abi_proc *affected = source;
+
+    (void)id, (void)results, (void)result_count;
+    if (count != 0 && infos != NULL && infos[0].value.type == PMIX_ABI_PROC &&
+        strcmp(infos[0].key, "pmix.evproc") == 0)
+        affected = infos[0].value.data.proc;
+    switch (pmix != NULL && getpid() == pmix->owner ? status : PMIX_ABI_SUCCESS) {
+    case PMIX_ABI_ERR_LOST_CONNECTION:
+    case PMIX_ABI_ERR_LOST_CONNECTION_TO_SERVER:
+        lose_server(pmix);
+        break;
+    case PMIX_ABI_ERR_PROC_ABORTED:
+    case PMIX_ABI_ERR_PROC_ABORTING:
+    case PMIX_ABI_ERR_PROC_ABORTED_BY_SIG:
+    case PMIX_ABI_ERR_PROC_TERM_WO_SYNC:
+    case PMIX_ABI_PROC_TERMINATED:
+        if (affected != NULL && strcmp(affected->nspace, pmix->self.nspace) == 0)
+            tell_dead(pmix, affected->rank);
+        break;
+    default:
+        break;
+    }
+    if (done != NULL)
+        done(PMIX_ABI_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cookie);
+}
+
+static int pmix_watch(struct bootstrap *bootstrap, bootstrap_failure_fn *tell, void *cookie)
+{
+    struct pmix *pmix = pmix_of(bootstrap);
+    int error = 0;
+
+    pthread_mutex_lock(&pmix->lock);
+    if (pmix->watch_count == WATCHERS_MAX)
+        error = -ENOBUFS;
+    else
+        pmix->watch[pmix->watch_count++] = (struct watcher){.tell = tell, .cookie = cookie};
+    pthread_mutex_unlock(&pmix->lock);
+    return error;
+}
+
+static void pmix_abort(struct bootstrap *bootstrap, int code, const char *why)
+{
+    struct pmix *pmix = pmix_of(bootstrap);
+
+    if (getpid() == pmix->owner && !atomic_load(&pmix->lost))
+        pmix->library.abort(code, why, NULL, 0);
+}
+
+/* At process exit.  The object stays: other threads may still be inside. */
+static void pmix_close(struct bootstrap *bootstrap)
+{
+    struct pmix *pmix = pmix_of(bootstrap);
+
+    if (getpid() != pmix->owner || atomic_load(&pmix->lost) ||
+        atomic_exchange(&pmix->leaving, true))
+        return;
+    pmix->library.finalize(NULL, 0);
+}
+
+static const struct bootstrap_ops pmix_ops = {
+    .name = "pmix",
+    .put = pmix_put,
+    .fence = pmix_fence,
+    .get = pmix_get,
+    .abort = pmix_abort,
+    .watch = pmix_watch,
+    .close = pmix_close,
+};
+
+/* ---- connecting ---- */
+
+static int find_size(struct pmix *pmix)
+{
+    uint64_t tasks;
+
+    if (ask_number(pmix, PMIX_ABI_RANK_WILDCARD, "pmix.job.size", &tasks) != 0)
+        return bootstrap_fail(-EPROTO, "PMIx does not say how many tasks there are");
+    if (tasks == 0 || tasks > TASKS_MAX || pmix->self.rank >= tasks)
+        return bootstrap_fail(-EPROTO, "PMIx says this is task %u of %llu", pmix->self.rank,
+                              (unsigned long long)tasks);
+    pmix->base.task = pmix->self.rank;
+    pmix->base.tasks = (uint32_t)tasks;
+    return 0;
+}
+
+/* By the launcher's numbers of nodes; who sees the same host, where it has none. */
+static int find_nodes(struct pmix *pmix)
+{
+    uint32_t tasks = pmix->base.tasks;
+    uint32_t *ids = calloc(tasks, sizeof *ids);
+    uint64_t node;
+    int error = 0;
+
+    if (ids == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < tasks && error == 0; i++) {
+        error = ask_number(pmix, i, "pmix.nodeid", &node);
+        ids[i] = error == 0 ? (uint32_t)node : 0;
+    }
+    if (error != 0) {
+        log_info("bootstrap: pmix: nodes have no numbers, comparing hosts instead");
+        error = bootstrap_compare_hosts(&pmix->base, ids);
+    }
+    if (error == 0)
+        return bootstrap_set_nodes(&pmix->base, ids);
+    free(ids);
+    return error;
+}
+
+/* Changes the signal dispositions of nobody: libpmix may have its own ideas. */
+static int init_quietly(struct pmix *pmix)
+{
+    static const int signals[] = {SIGPIPE, SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+    struct sigaction before[sizeof signals / sizeof signals[0]];
+    int status;
+
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaction(signals[i], NULL, &before[i]);
+    status = pmix->library.init(&pmix->self, NULL, 0);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaction(signals[i], &before[i], NULL);
+    return status;
+}
+
+static bool pmix_present(void)
+{
+    return getenv("PMIX_NAMESPACE") != NULL;
+}
+
+static int attach(struct pmix *pmix)
+{
+    char why[512];
+    int status, error = pmix_library_open(&pmix->library, why, sizeof why);
+
+    if (error != 0) {
+        error_set(PAMI_ERROR, "launcher: libpmix cannot be opened: %s", why);
+        log_warn("this seems to be a PMIx job, but libpmix cannot be opened: %s", why);
+        return -ENODEV;
+    }
+    status = init_quietly(pmix);
+    if (status != PMIX_ABI_SUCCESS) {
+        error_set(PAMI_ERROR, "launcher: PMIx_Init: %s (%d)", pmix->library.error_string(status),
+                  status);
+        return -ENODEV;
+    }
+    log_info("bootstrap: %s", pmix->library.version());
+    return 0;
+}
+
+static int pmix_connect(struct bootstrap **out)
+{
+    struct pmix *pmix = calloc(1, sizeof *pmix);
+    int error;
+
+    if (pmix == NULL)
+        return -ENOMEM;
+    pmix->base.ops = &pmix_ops;
+    pmix->timeout = option_seconds(OPT_BOOTSTRAP_TIMEOUT);
+    pmix->owner = getpid();
+    pthread_mutex_init(&pmix->lock, NULL);
+    error = attach(pmix);
+    if (error != 0) {
+        free(pmix);
+        return error;
+    }
+    error = find_size(pmix);
+    if (error == 0)
+        error = find_nodes(pmix);
+    if (error == 0)
+        pmix->dead = calloc(pmix->base.tasks, 1);
+    if (error == 0 && pmix->dead == NULL)
+        error = -ENOMEM;
+    if (error != 0)
+        return error; /* the library has the connection from now on */
+    connected = pmix;
+    pmix->library.listen(NULL, 0, NULL, 0, on_event, NULL, NULL);
+    bootstrap_set_job(&pmix->base, pmix->self.nspace);
+    *out = &pmix->base;
+    return 0;
+}
+
+const struct bootstrap_backend bootstrap_pmix = {
+    .name = "pmix",
+    .description = "PMIx by libpmix: mpirun of Open MPI, prterun, srun --mpi=pmix",
+    .present = pmix_present,
+    .connect = pmix_connect,
+};

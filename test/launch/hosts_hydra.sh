@@ -1,0 +1,40 @@
+#!/bin/bash
+# MPICH's mpiexec.hydra over two hosts: nodes by its map, cards and fences across, ends.
+# Run: timeout=120
+# shellcheck disable=SC2034,SC2154 # variables of "functions"
+
+. "$(dirname "$0")/functions"
+hydra=$(command -v mpiexec.hydra) || { echo 'skip: no mpiexec.hydra'; exit 77; }
+. "$(dirname "$0")/hosts_functions"
+
+job=$(realpath "$build/test/unit/bootstrap_job")
+over=("$scratch/agent" nodeA "$hydra" -launcher ssh -launcher-exec "$scratch/agent"
+    -hosts nodeA:2,nodeB:2)
+
+places() {
+    [ "$(sort "$scratch/out" | tr '\n' ';')" = "$1" ] || complain "places are not $1"
+}
+
+run 0 "${over[@]}" -n 4 "$job" --print
+places 'task 0/4 node 0/2 local 0 1;task 1/4 node 0/2 local 0 1;task 2/4 node 1/2 local 2 3;task 3/4 node 1/2 local 2 3;'
+# More tasks than the map's blocks: it starts again.
+run 0 "${over[@]}" -n 6 "$job" --print
+has out 'task 4/6 node 0/2 local 0 1 4 5'
+run 0 "${over[@]}" -n 4 "$job"
+is out ''
+run 0 "${over[@]}" -n 4 "$job" --fences 20
+run 7 "${over[@]}" -n 4 "$job" --abort 7
+start=$(now)
+what='a task dies'
+timeout --foreground -k 2 20 "${over[@]}" -n 4 "$job" --die 9 >"$scratch/out" 2>"$scratch/err"
+status=$? # 9, or 255 when a proxy trips over the end
+[ $status = 9 ] || [ $status = 255 ] || complain "status $status"
+within 5000 "$start"
+# Other nodes only get SIGUSR1, which ends who does not expect it.
+start=$(now)
+what='no clean-up'
+timeout --foreground -k 2 20 "${over[@]}" -disable-auto-cleanup -n 4 "$job" --die 9 \
+    >"$scratch/out" 2>"$scratch/err"
+[ $? != 124 ] || complain 'does not end'
+within 10000 "$start"
+finish
