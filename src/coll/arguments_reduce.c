@@ -161,6 +161,7 @@ pami_result_t arguments_reduce_scatter(struct reading *r, const pami_collective_
     to->bytes = starts[size];
     to->own_bytes = to->lists[r->group->rank];
     to->send_bytes = to->lists;
+    to->recv_bytes = to->lists;
     source = type_complete_from_handle(from.type);
     if (from.buffer == NULL && to->bytes != 0 && type_is_contiguous(source))
         return arguments_wrong(r, "sndbuf", "NULL");
