@@ -14,6 +14,8 @@
  */
 #include "rma.h"
 
+#include <pamix.h>
+
 enum {
     CONTEXTS = 2,
     ROUNDS = 12,
@@ -21,7 +23,11 @@ enum {
     LARGE = 50000,
     ID_DATA = 1,
     ID_ASK, /* how much has arrived? */
-    ID_ANSWER
+    ID_ANSWER,
+    ID_PLACE,
+    ID_PLACE_FAR, /* not by shared memory */
+    PLACES = 10,
+    PLACE = 120000 /* bytes */
 };
 
 static struct job job;
@@ -242,6 +248,94 @@ static void messages(void)
     job_barrier(&job);
 }
 
+/* ------------------------------------------------------------------------- data in its place -- */
+
+/* Messages go to places in the shared heap, and the origin looks there as soon as the fence has
+ * ended, past everything that may still be under way. */
+static unsigned char *places, **all_places;
+
+static void on_place(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                     const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    size_t place;
+
+    (void)context, (void)cookie, (void)origin;
+    CHECK(header_bytes == sizeof place);
+    memcpy(&place, header, sizeof place);
+    if (recv == NULL)
+        memcpy(places + place * PLACE, data, bytes);
+    else
+        recv->addr = places + place * PLACE;
+}
+
+struct placed {
+    size_t bytes[PLACES];
+    struct rma get[PLACES];
+    unsigned char *got;
+    bool fenced;
+};
+
+static void on_placed(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct placed *placed = cookie;
+
+    CHECK_CALLBACK();
+    CHECK(result == PAMI_SUCCESS && !placed->fenced);
+    placed->fenced = true;
+    for (size_t i = 0; i < PLACES; i++)
+        rma_get(&placed->get[i], context, job_endpoint(&job, next, 0), placed->got + i * PLACE,
+                all_places[next] + i * PLACE, placed->bytes[i]);
+}
+
+/* Some messages, one fence, and a look at what is there. */
+static void in_place_once(struct placed *placed, unsigned char *source, size_t round)
+{
+    pami_endpoint_t to = job_endpoint(&job, next, 0);
+    uint64_t random = round;
+
+    memset(placed->got, 0, PLACES * PLACE);
+    memset(placed->get, 0, sizeof placed->get);
+    placed->fenced = false;
+    job_barrier(&job);
+    for (size_t i = 0; i < PLACES; i++) {
+        size_t id = test_random(&random) % 2 ? ID_PLACE : ID_PLACE_FAR;
+        pami_send_event_t none = {0};
+
+        placed->bytes[i] = test_random(&random) % (1 + test_random(&random) % PLACE);
+        test_fill(source + i * PLACE, placed->bytes[i], round + i + job.task, 0);
+        test_send(job.context[0], to, id, &i, sizeof i, source + i * PLACE, placed->bytes[i], none);
+    }
+    CHECK_OK(TEST_CALL(round % 2 ? PAMI_Fence_all(job.context[0], on_placed, placed)
+                                 : PAMI_Fence_endpoint(job.context[0], on_placed, placed, to)));
+    WAIT(&job, placed->fenced && rma_pending == 0);
+    for (size_t i = 0; i < PLACES; i++)
+        CHECK_SIZE(test_differs(placed->got + i * PLACE, placed->bytes[i], round + i + job.task, 0),
+                   placed->bytes[i]);
+    job_barrier(&job);
+    memset(places, 0, PLACES * PLACE);
+}
+
+static void in_place(void)
+{
+    pami_dispatch_hint_t far = test_ordered();
+    unsigned char *source = test_alloc(PLACES * PLACE);
+    struct placed placed = {.got = test_alloc(PLACES * PLACE)};
+    void *heap;
+
+    far.use_shmem = PAMI_HINT_DISABLE;
+    CHECK_OK(PAMIX_Mem_alloc(job.client, PLACES * PLACE, 0, PAMIX_MEM_ANY, &heap));
+    places = memset(heap, 0, PLACES * PLACE);
+    all_places = test_alloc(job.tasks * sizeof *all_places);
+    test_dispatch(job.context[0], ID_PLACE, on_place, NULL, test_ordered());
+    test_dispatch(job.context[0], ID_PLACE_FAR, on_place, NULL, far);
+    rma_share(&job, &places, sizeof places, all_places);
+    for (size_t round = 1; round <= ROUNDS; round++)
+        in_place_once(&placed, source, round);
+    job_barrier(&job);
+    CHECK_OK(PAMIX_Mem_free(job.client, places));
+    free(source), free(placed.got), free(all_places);
+}
+
 /* -------------------------------------------------------------------- from inside a callback -- */
 
 static size_t chain;
@@ -292,6 +386,7 @@ int main(void)
     silent_puts();
     silent_gets();
     messages();
+    in_place();
     CHECK_OK(TEST_CALL(PAMI_Fence_all(job.context[0], on_chain, NULL)));
     WAIT(&job, chain == 50);
     late_target();

@@ -15,7 +15,8 @@
 enum {
     BATCHES = 6,
     EACH = 40,
-    MOST = 8000
+    MOST = 8000,
+    MOST_LARGE = 60000 /* more pieces than one vectored copy takes */
 };
 
 static struct job job;
@@ -27,9 +28,14 @@ static uint64_t seed_of(size_t task, size_t batch, size_t i)
     return 1000000 + ((uint64_t)task * BATCHES + batch) * EACH + i;
 }
 
+static size_t most_of(size_t batch)
+{
+    return batch == 0 ? 50 : batch == 1 ? MOST_LARGE : MOST;
+}
+
 static void batch(size_t number)
 {
-    size_t most = number == 0 ? 50 : MOST;
+    size_t most = most_of(number);
     struct rma_typed mine[EACH];
     unsigned char *source[EACH], *target[EACH];
     unsigned char **all = test_alloc(job.tasks * sizeof source);

@@ -16,7 +16,8 @@
 enum {
     BATCHES = 6,
     EACH = 40,
-    MOST = 8000
+    MOST = 8000,
+    MOST_LARGE = 60000 /* more pieces than one vectored copy takes */
 };
 
 static struct job job;
@@ -28,6 +29,11 @@ static uint64_t seed_of(size_t task, size_t batch, size_t i)
     return ((uint64_t)task * BATCHES + batch) * EACH + i + 1;
 }
 
+static size_t most_of(size_t batch)
+{
+    return batch == 0 ? 50 : batch == 1 ? MOST_LARGE : MOST;
+}
+
 static void batch(size_t number)
 {
     struct rma_typed mine[EACH], theirs[EACH];
@@ -36,14 +42,14 @@ static void batch(size_t number)
     struct rma op[EACH];
 
     for (size_t i = 0; i < EACH; i++) {
-        theirs[i] = rma_typed_random(seed_of(previous, number, i), number == 0 ? 50 : MOST);
+        theirs[i] = rma_typed_random(seed_of(previous, number, i), most_of(number));
         window[i] = memset(test_alloc(theirs[i].to.room), RMA_GUARD_BYTE, theirs[i].to.room);
     }
     rma_share(&job, window, sizeof window, all);
     for (size_t i = 0; i < EACH; i++) {
         struct rma_typed *t = &mine[i];
 
-        *t = rma_typed_random(seed_of(job.task, number, i), number == 0 ? 50 : MOST);
+        *t = rma_typed_random(seed_of(job.task, number, i), most_of(number));
         source[i] = test_alloc(t->from.room);
         test_fill(source[i], t->from.room, t->seed, 0);
         op[i] = (struct rma){.spoil = source[i], .spoil_bytes = t->from.room};

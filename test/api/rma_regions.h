@@ -163,6 +163,26 @@ static inline pami_result_t regions_try(struct rma *op, size_t task, pami_rma_mr
     return result;
 }
 
+static inline pami_result_t regions_try_typed(struct rma *op, size_t task, pami_rdma_t rdma,
+                                              pami_rma_typed_t type, size_t bytes)
+{
+    struct job *job = &regions.job;
+    pami_context_t context = job->context[0];
+    pami_rput_typed_t put = {
+        .rma = rma_head(op, regions.is_put, context, job_endpoint(job, task, 0), bytes),
+        .rdma = rdma,
+        .type = type,
+        .put = rma_tail(op),
+    };
+    pami_rget_typed_t get = {.rma = put.rma, .rdma = rdma, .type = type};
+    pami_result_t result = regions.is_put ? TEST_CALL(PAMI_Rput_typed(context, &put))
+                                          : TEST_CALL(PAMI_Rget_typed(context, &get));
+
+    if (result != PAMI_SUCCESS)
+        rma_pending--;
+    return result;
+}
+
 /* It is refused by the call, or ends with an error. */
 static inline void regions_must_fail(size_t task, pami_rma_mr_t local, pami_rma_mr_t remote,
                                      size_t bytes)
@@ -229,6 +249,72 @@ static inline void regions_ranges(void)
     free(all);
 }
 
+/* A layout may leave its region at either end, in its last piece only. */
+static inline void regions_typed_ranges(void)
+{
+    static unsigned char window[1000], local[1000];
+    static const struct {
+        size_t first, stride, offset, bytes; /* pieces of 8: the first one at `first` */
+        bool good;
+    } rows[] = {
+        {0, 16, 0, 504, true},
+        {0, 16, 8, 496, true},
+        {0, 16, 0, 505, false},
+        {0, 16, 500, 248, true},
+        {0, 16, 500, 256, false},
+        {0, (size_t)-16, 992, 504, true},
+        {0, (size_t)-16, 992, 505, false},
+        {0, (size_t)-16, 0, 8, true},
+        {0, (size_t)-16, 0, 9, false},
+        {(size_t)-8, 16, 8, 8, true},
+        {(size_t)-8, 16, 7, 1, false},
+        {(size_t)-8, 16, 0, 8, false},
+        {(size_t)1 << 63, 16, 0, 8, false},
+        {(size_t)-1, 1, 0, 1, false},
+        {0, (size_t)1 << 61, 0, 8, true},
+        {0, (size_t)1 << 61, 0, 16, false},
+        {0, (size_t)1 << 63, 0, 24, false}, /* the third piece is where the first one is */
+        {0, 0, 992, 5000, true},
+        {0, 0, 993, 5000, false},
+    };
+    struct job *job = &regions.job;
+    struct region mine, near, *all = test_alloc(job->tasks * sizeof *all);
+
+    rma_region(job->context[0], window, sizeof window, &mine.bytes);
+    rma_region(job->context[0], local, sizeof local, &near.bytes);
+    rma_share(job, &mine, sizeof mine, all);
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+        bool is_local = i % 2;
+        size_t row = i / 2;
+        pami_rma_mr_t there = {&all[regions.next].bytes, 0}, here = {&near.bytes, 0};
+        pami_result_t wanted = rows[row].good ? PAMI_SUCCESS : PAMI_INVAL, got;
+        struct rma op = {0};
+        pami_type_t type, ring;
+
+        CHECK_OK(PAMI_Type_create(&type));
+        CHECK_OK(PAMI_Type_add_simple(type, 8, rows[row].first, 1, rows[row].stride));
+        CHECK_OK(PAMI_Type_add_simple(type, 0, -rows[row].first, 1, 0));
+        CHECK_OK(PAMI_Type_complete(type, 8));
+        CHECK_OK(PAMI_Type_create(&ring)); /* room for anything */
+        CHECK_OK(PAMI_Type_add_simple(ring, 1000, 0, 1, 0));
+        CHECK_OK(PAMI_Type_complete(ring, 1));
+        (is_local ? &here : &there)->offset = rows[row].offset;
+        got = regions_try_typed(&op, regions.next, (pami_rdma_t){here, there},
+                                is_local ? (pami_rma_typed_t){type, ring}
+                                         : (pami_rma_typed_t){ring, type},
+                                rows[row].bytes);
+        if (got != wanted)
+            FAIL("row %zu, %s: result %d", row, is_local ? "local" : "remote", (int)got);
+        CHECK_OK(PAMI_Type_destroy(&type));
+        CHECK_OK(PAMI_Type_destroy(&ring));
+        rma_wait(job);
+    }
+    job_barrier(job);
+    CHECK_OK(PAMI_Memregion_destroy(job->context[0], &mine.bytes));
+    CHECK_OK(PAMI_Memregion_destroy(job->context[0], &near.bytes));
+    free(all);
+}
+
 /* Bytes that no PAMI_Memregion_create has made: never a success at another place, never a crash. */
 static inline void regions_forged(void)
 {
@@ -286,6 +372,7 @@ static inline int regions_run(int argc, char **argv)
             regions_every_size((enum rma_memory)kind, stack);
         regions_typed();
         regions_ranges();
+        regions_typed_ranges();
         regions_forged();
     }
     (void)argv;
