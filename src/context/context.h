@@ -125,6 +125,7 @@ struct context {
     atomic_bool advancing; /* inside an advance: a nested one answers EAGAIN; see context_enter */
     atomic_uint guard;     /* enum context_guard: what keeps an advance out */
     bool paused;           /* too much is held: the ports are not read until that changes */
+    bool busy;             /* a transfer goes on by itself: the next pass will do something */
     uint32_t passes;       /* of all, for house-keeping */
     uint64_t sends;        /* short sends as of the last idle pass */
     uint64_t tend_at;      /* clock_ticks of the next house-keeping */

@@ -23,7 +23,7 @@
 
 bool context_has_events(const struct context *context)
 {
-    if (!completion_queue_empty(&context->completions))
+    if (!completion_queue_empty(&context->completions) || context->busy)
         return true;
     if (!workqueue_idle(&context->work) && context->work.again_first == NULL)
         return true;

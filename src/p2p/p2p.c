@@ -24,6 +24,7 @@ static int retry_all(struct retry *retry, struct context *context)
     struct list *item, *following;
     int events = 0;
 
+    context->busy = false;
     if (!list_empty(&p2p->released))
         events += p2p_deliver_held(p2p);
     events += rendezvous_progress(p2p);

@@ -319,8 +319,10 @@ static void begin(struct p2p *p2p, struct rma *rma)
     list_push_back(&p2p->copies, &rma->turn);
     p2p->copy_count++;
     rma_step(p2p, rma, &moved);
-    if (!list_empty(&p2p->copies))
+    if (!list_empty(&p2p->copies)) {
+        p2p->context->busy = true;
         p2p_retry_later(p2p);
+    }
 }
 
 /* Every transfer but those of the short cuts, and all errors. */
@@ -385,6 +387,7 @@ int rma_progress(struct p2p *p2p)
             idle++;
         }
     }
+    p2p->context->busy = p2p->copy_count != 0 && events != 0;
     return events;
 }
 
