@@ -164,8 +164,8 @@ static bool overlaps(const char *a, const char *b, size_t bytes)
     return a < b ? (size_t)(b - a) < bytes : (size_t)(a - b) < bytes;
 }
 
-/* The target's memory, when the transfer can be done with inside the call; else NULL. What lies over
- * its own source is moved in one piece, whatever it was to go by. */
+/* The target's memory, when the transfer can be done with inside the call; else NULL. What lies
+ * over its own source is moved in one piece, whatever it was to go by. */
 static char *address_at_once(const struct rma_call *call, struct peer *peer)
 {
     size_t bytes = call->rma->bytes;

@@ -101,8 +101,8 @@ static int copy_common_piece(struct rma *rma, size_t most, size_t *moved)
 
 /*
  * A get of small pieces that lie close together reads the gaps as well: each piece costs the kernel
- * about as much as a kilobyte. 256 KiB in pieces of 8, 64, 512 bytes with gaps as large: 0.34, 0.12,
- * 0.06 ms, one by one as slow as puts (see rma_typed_is_fine). -ENOSYS: not this time.
+ * about as much as a kilobyte. 256 KiB in pieces of 8, 64, 512 bytes with gaps as large: 0.34,
+ * 0.12, 0.06 ms, one by one as slow as puts (see rma_typed_is_fine). -ENOSYS: not this time.
  */
 static int read_span(struct p2p *p2p, struct rma *rma, size_t most, size_t *moved)
 {

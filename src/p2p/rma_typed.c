@@ -142,10 +142,10 @@ void *rma_typed_heap(const struct rma_typed *typed, const struct path *path, uin
 }
 
 /*
- * So fine at the target that packets are quicker than single copy: each piece costs the kernel about
- * 0.5 us, and the target a fraction of that. 256 KiB in pieces of 8, 64, 512, 2048 bytes, put by
- * single copy 40000, 1430, 187, 53 us, by packets 456, 154, 122, 130 us (measured 2026-11-21, 2 tasks
- * on 2 busy cores). Looks at the first run only.
+ * So fine at the target that packets are quicker than single copy: each piece costs the kernel
+ * about 0.5 us, and the target a fraction of that. 256 KiB in pieces of 8, 64, 512, 2048 bytes, put
+ * by single copy 40000, 1430, 187, 53 us, by packets 456, 154, 122, 130 us (measured 2026-11-21,
+ * 2 tasks on 2 busy cores). Looks at the first run only.
  */
 bool rma_typed_is_fine(const struct rma_typed *typed, size_t bytes)
 {
