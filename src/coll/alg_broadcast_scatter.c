@@ -98,7 +98,7 @@ static void ring_phase(const struct shape *shape, uint32_t index, struct phase *
     if (piece < node || piece - node >= shape->state[STATE_SPAN])
         phase_receive(phase, rank_of(shape, rank_before(node, 1, size)),
                       pieces_span(shape, size, piece, 1));
-    phase->recv_needs = node != 0; /* pieces that nobody has sent here yet */
+    phase->recv_needs = 0; /* nobody else sends these pieces here */
 }
 
 const struct schedule_ops broadcast_scatter_ring = {ring_prepare, ring_phase};
