@@ -2,6 +2,7 @@
  * One task dies in the middle of one-sided traffic; the others check what they see of it.
  *
  *     rma_dying [--seed N] [--only put|get|typed|region|rmw|fence] [--way kill|exit|stuck|none]
+ *               [--memory heap|plain]
  *
  * The victim is the last task. kill: at any instruction; exit: with status 0, between two calls;
  * stuck: it stops advancing for a while with everything outstanding, and is killed then. Every
@@ -12,9 +13,11 @@
  * rma_killed.sh goes through seeds and ways.
  *
  * Run: tasks=1,3 args="--way none" timeout=30
+ * Run: tasks=1,3 args="--way none --memory heap" timeout=30
  */
 #include "api/rma.h"
 
+#include <pamix.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -70,6 +73,8 @@ static uint64_t dice = 1;
 static int only = -1;
 static const char *way = "none";
 static pami_type_t stripes;
+static bool
+    in_heap; /* windows are in the shared heap: a put there succeeds until the death is noticed */
 static size_t victim;
 
 static size_t window_bytes(void)
@@ -94,7 +99,7 @@ static void ended(struct operation *op, pami_result_t result)
     under_way[op->peer]--;
     if (result == PAMI_SUCCESS) {
         good[op->peer]++;
-        CHECK(!op->too_late || op->kind == KIND_FENCE);
+        CHECK(!op->too_late || op->kind == KIND_FENCE || in_heap);
     } else {
         bad[op->peer]++;
         if ((op->peer != victim && !op->all) || !somebody_dies())
@@ -269,12 +274,14 @@ static void survive(void)
 {
     int pidfd = (int)syscall(SYS_pidfd_open, card[victim].pid, 0);
     double until;
+    size_t before;
 
     while (!is_dead(pidfd))
         traffic();
     dead_known = true;
     until = test_now() + 2 * test_factor();
-    while (under_way[victim] > 0 || !(refused[victim] || bad[victim] > 0)) {
+    before = under_way[victim] > 0 ? 0 : bad[victim];
+    while (under_way[victim] > 0 || !(refused[victim] || bad[victim] > before)) {
         if (under_way[victim] == 0)
             start_one(victim);
         job_advance(&job);
@@ -334,6 +341,8 @@ static void read_options(int argc, char **argv)
             dice = strtoull(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--way") == 0)
             way = argv[i + 1];
+        else if (strcmp(argv[i], "--memory") == 0)
+            in_heap = strcmp(argv[i + 1], "heap") == 0;
         else if (strcmp(argv[i], "--only") == 0)
             for (int kind = 0; kind < KINDS; kind++)
                 only = strcmp(kind_names[kind], argv[i + 1]) == 0 ? kind : only;
@@ -343,6 +352,7 @@ static void read_options(int argc, char **argv)
 static void get_ready(void)
 {
     struct card mine = {.pid = getpid()};
+    void *heap;
 
     CHECK(job.tasks <= TASKS);
     victim = job.tasks - 1;
@@ -353,7 +363,12 @@ static void get_ready(void)
     CHECK_OK(PAMI_Type_complete(stripes, 8));
     for (size_t i = 0; i < job.tasks * WINDOW; i++)
         operations[i / WINDOW][i % WINDOW].local = test_zalloc(SLOT);
-    mine.window = test_zalloc(window_bytes());
+    if (in_heap) {
+        CHECK_OK(PAMIX_Mem_alloc(job.client, window_bytes(), 0, PAMIX_MEM_ANY, &heap));
+        mine.window = memset(heap, 0, window_bytes());
+    } else {
+        mine.window = test_zalloc(window_bytes());
+    }
     test_fill(mine.window + window_bytes() - FIELD, FIELD / 2, job.task, 0);
     rma_region(job.context[0], mine.window, window_bytes(), &mine.region);
     rma_share(&job, &mine, sizeof mine, card);

@@ -18,6 +18,10 @@ for way in "$@"; do
         done
     done
 done
+for only in put rmw mixed; do
+    job 137 2 -n 3 --keep-going -- --way kill --only $only --memory heap --seed 4
+    job 137 2 -n 3 --keep-going -- --way stuck --only $only --memory heap --seed 5
+done
 for only in put get mixed; do
     PAMI_SHM_SINGLE_COPY=off job 137 2 -n 3 --keep-going -- --way kill --only $only --seed 7
     PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2 \
