@@ -255,7 +255,7 @@ selected    = $(or $(TEST),$(foreach k,$(subst $(comma), ,$(KIND)),$(filter test
 steady := $(if $(findstring thread,$(SANITIZE)),\
               $(shell setarch -R true 2>/dev/null && echo setarch -R))
 
-.PHONY: check run-check bench bench-deps demo
+.PHONY: check run-check bench bench-deps launch-deps demo
 check: deps ## build and run the tests (see KIND, TEST, JOBS)
 	+$(MAKE) --no-print-directory run-check
 
@@ -270,6 +270,9 @@ bench: all peers ## build and run the benchmarks
 
 bench-deps: ## install the libraries that benchmarks compare with
 	scripts/deps.sh bench
+
+launch-deps: ## install the launchers that test/launch knows
+	scripts/deps.sh launch
 
 demo: deps ## build and run the main example
 	+$(MAKE) --no-print-directory lib tools examples

@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh build|lint|bench: sees to it that the Debian packages for a purpose are there.
+# deps.sh build|lint|bench|launch: sees to it that the Debian packages for a purpose are there.
 #
 # Asks the system for what is missing first, so it is quick, and works without a network, when
 # everything is installed.  As root it installs the rest; otherwise it prints the command, and
@@ -9,14 +9,17 @@ set -eu
 # A C and C++ compiler, hwloc, libfabric (for the network module only), and what the tests need.
 build='gcc g++ make pkg-config libc6-dev binutils libhwloc-dev libfabric-dev libcmocka-dev perl util-linux'
 lint='clang-format cppcheck'
+launch='openmpi-bin mpich libpmix-dev munge slurmctld slurmd slurm-client slurm-wlm-basic-plugins
+    iproute2 hostname'
 bench='openmpi-bin libopenmpi-dev mpich libmpich-dev libucx-dev ucx-utils'
 
 case ${1-} in
 build) wanted=$build ;;
 lint) wanted="$build $lint" ;;
 bench) wanted="$build $bench" ;;
+launch) wanted="$build $launch" ;;
 *)
-    echo "usage: deps.sh build|lint|bench" >&2
+    echo "usage: deps.sh build|lint|bench|launch" >&2
     exit 2
     ;;
 esac
