@@ -188,6 +188,13 @@ static void count(struct context *context, bool put, enum rma_way way, size_t by
         bytes;
 }
 
+static void complete(const struct rma_call *call, enum rma_way way)
+{
+    count(call->context, call->put, way, call->rma->bytes);
+    context_complete(call->context, call->rma->done_fn, call->rma->cookie, PAMI_SUCCESS);
+    context_complete(call->context, call->rdone_fn, call->rma->cookie, PAMI_SUCCESS);
+}
+
 /* Move inside the call, and let the callbacks come. */
 static pami_result_t at_once(const struct rma_call *call, char *remote)
 {
@@ -197,10 +204,29 @@ static pami_result_t at_once(const struct rma_call *call, char *remote)
         return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
     if (bytes != 0)
         memmove(call->put ? remote : call->local, call->put ? call->local : remote, bytes);
-    count(call->context, call->put, RMA_HEAP, bytes);
-    context_complete(call->context, call->rma->done_fn, call->rma->cookie, PAMI_SUCCESS);
-    context_complete(call->context, call->rdone_fn, call->rma->cookie, PAMI_SUCCESS);
+    complete(call, RMA_HEAP);
     return PAMI_SUCCESS;
+}
+
+/* Single copy inside the call, for what is one step and needs no object. False: it did not work, or
+ * not this way; nothing is known of it. */
+static bool copy_at_once(const struct rma_call *call, struct peer *peer)
+{
+    struct path *path = peer->path;
+    size_t bytes = call->rma->bytes;
+    const struct iovec local = {call->local, bytes};
+    const struct iovec remote = {(void *)(uintptr_t)call->remote, bytes};
+    size_t moved = 0;
+
+    if (!path->single_copy || path->port->ops->copyv == NULL || bytes > RMA_STEP_BYTES ||
+        call->local_type != NULL || (call->put && peer->puts != 0) || wants_packets(call) ||
+        completion_reserve(&call->context->completions, 2) != 0)
+        return false;
+    if (path->port->ops->copyv(path, call->put, &local, 1, &remote, 1, &moved) != 0 ||
+        moved != bytes)
+        return false;
+    complete(call, RMA_COPY);
+    return true;
 }
 
 static pami_result_t complete_gone(const struct rma_call *call)
@@ -350,6 +376,8 @@ pami_result_t rma_call(const struct rma_call *call)
     address = address_at_once(call, peer);
     if (address != NULL)
         return at_once(call, address);
+    if (likely(copy_at_once(call, peer)))
+        return PAMI_SUCCESS;
     rma = rma_new(call, peer);
     if (rma == NULL)
         return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
