@@ -91,6 +91,7 @@ static void team_open(struct team *team, uint32_t size, bool crowded)
         member->arena.state = ARENA_READY;
         member->arena.rank = i;
         member->arena.size = size;
+        member->arena.room = BUFFER / size;
         member->arena.crowded = crowded;
         member->arena.memory = team->memory;
         list_init(&member->arena.machines);
@@ -226,7 +227,7 @@ static void operation_start(struct operation *operation, struct member *member,
     call.send = call.recv = map;
     call.send.base = (char *)operation->send;
     call.recv.base = (char *)operation->recv;
-    assert_true(shared_can(&member->shared, member->arena.size, &call));
+    assert_true(shared_can(&member->arena, &call));
     shared_reset(&operation->machine, &member->arena, &call, on_done);
     shared_start(&operation->machine);
 }

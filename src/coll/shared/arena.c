@@ -228,6 +228,8 @@ static struct arena *arena_new(struct shared *shared, const struct group *group)
     arena->channel = group->channel;
     arena->rank = group->rank;
     arena->size = group->size;
+    if (arena_bytes(shared, group->size) <= shared->arena_bytes)
+        arena->room = shared->buffer_bytes / group->size;
     list_init(&arena->machines);
     list_init(&arena->active);
     list_push_back(&shared->arenas, &arena->link);

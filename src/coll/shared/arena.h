@@ -56,6 +56,7 @@ struct arena {
     uint64_t identity; /* of the geometry ... */
     uint32_t channel;  /* ... and channel of the group */
     enum arena_state state;
+    size_t room;         /* bytes of a buffer for each member; 0: the arena would be too large */
     uint32_t rank, size; /* among the members of this node */
     uint32_t *endpoints; /* of those members, owned */
     bool crowded;        /* more tasks than processors, as the leader sees it */

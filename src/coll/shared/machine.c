@@ -17,50 +17,46 @@ static uint64_t round_down(uint64_t bytes, uint32_t unit)
     return unit > 1 ? bytes - bytes % unit : bytes;
 }
 
-bool shared_can(const struct shared *shared, uint32_t size, const struct shared_call *call)
-{
-    uint64_t room = shared->buffer_bytes / size;
-
-    return arena_bytes(shared, size) <= shared->arena_bytes && round_down(room, call->unit) > 0;
-}
-
 static void set_segments(struct shared_machine *machine)
 {
     const struct shared_call *call = &machine->call;
     const struct arena *arena = machine->arena;
-    uint64_t buffer = round_down(arena->shared->buffer_bytes, call->unit);
-    uint64_t part = round_down(arena->shared->buffer_bytes / arena->size, call->unit);
+    uint64_t part;
 
     machine->part = 0;
-    machine->segment = call->bytes < buffer ? call->bytes : buffer;
+    machine->segment = call->bytes;
+    machine->ticks = 1;
+    if (likely(call->bytes <= ARENA_INLINE && !shared_sends_blocks(call->kind)))
+        return;
+    part = round_down(arena->room, call->unit);
     if (shared_sends_blocks(call->kind)) {
-        machine->part = part;
-        machine->segment = call->bytes < part ? call->bytes : part;
+        machine->part = machine->segment = part;
     } else if (machine->split) {
         machine->part = part;
         machine->segment = part * arena->size;
+    } else {
+        machine->segment = round_down(arena->shared->buffer_bytes, call->unit);
     }
-    machine->ticks = 1;
-    if (machine->segment != 0)
+    if (call->bytes < machine->segment && !machine->split)
+        machine->segment = call->bytes;
+    else if (call->bytes != 0)
         machine->ticks = (call->bytes + machine->segment - 1) / machine->segment;
-    if (machine->ticks == 0)
-        machine->ticks = 1;
 }
 
 void shared_reset(struct shared_machine *machine, struct arena *arena,
                   const struct shared_call *call,
                   void (*done)(struct shared_machine *machine, pami_result_t result))
 {
-    memset(machine, 0, sizeof(*machine));
-    list_init(&machine->link);
     machine->arena = arena;
     machine->call = *call;
     machine->done = done;
-    machine->row = &shared_rows[call->kind];
     machine->split = call->kind == SHARED_ALLREDUCE && call->bytes > COMBINE_ALL_BYTES;
-    if (machine->split)
-        machine->row = &shared_row_split;
+    machine->row = machine->split ? &shared_row_split : &shared_rows[call->kind];
     set_segments(machine);
+    machine->posted = machine->taken = machine->staged = 0;
+    for (int i = 0; i < LINE_KINDS; i++)
+        machine->waiting[i] = 0;
+    machine->counted = machine->started = false;
     machine->first = arena->reserved;
     arena->reserved += machine->ticks;
     list_push_back(&arena->machines, &machine->link);
@@ -131,6 +127,9 @@ static bool take_one(struct shared_machine *machine)
     machine->row->wants(machine, &from, &to);
     if (from != to && !have_come(machine, LINE_POST, tick, from, to))
         return false;
+    /* Whoever has posted for this machine is done with those before it. */
+    if (to - from == machine->arena->size && machine->arena->known_done < machine->first)
+        machine->arena->known_done = machine->first;
     machine->row->take(machine, machine->taken);
     if (machine->split)
         publish(machine->arena, LINE_STAGE, tick);
@@ -178,6 +177,8 @@ static bool run_counted(struct shared_machine *machine)
     }
     if (atomic_load_explicit(&slice->release.count, memory_order_acquire) <= tick)
         return false;
+    if (arena->known_done < tick)
+        arena->known_done = tick;
     shared_take_result(machine, (const char *)slice->release.data);
     publish_done(arena, tick);
     machine->staged = 1;

@@ -200,10 +200,19 @@ static bool reads_later(const struct shared_run *run)
            call->root == run->machine.group->rank;
 }
 
+static struct arena *arena_of(struct group *group)
+{
+    struct coll_state *state = group->state;
+
+    if (unlikely(state->arena == NULL))
+        state->arena = arena_get(group);
+    return state->arena;
+}
+
 static void start(struct machine *machine)
 {
     struct shared_run *run = run_of(machine);
-    struct arena *arena = arena_get(machine->group);
+    struct arena *arena = arena_of(machine->group);
     struct shared_call call;
 
     run->running = true;
@@ -216,7 +225,7 @@ static void start(struct machine *machine)
         return;
     }
     fill_call(&call, machine->group, &run->collective);
-    if (!shared_can(machine->group->context->shared, machine->group->size, &call)) {
+    if (!shared_can(arena, &call)) {
         fall_back(run);
         return;
     }

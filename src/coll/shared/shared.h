@@ -74,7 +74,10 @@ struct shared_machine {
 };
 
 /* The arena can do this: the same answer on all members. */
-bool shared_can(const struct shared *shared, uint32_t size, const struct shared_call *call);
+static inline bool shared_can(const struct arena *arena, const struct shared_call *call)
+{
+    return arena->room >= call->unit;
+}
 
 /*
  * Prepares a machine and reserves its ticks: members do this in the same order for each arena. It
