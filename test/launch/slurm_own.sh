@@ -7,7 +7,7 @@
 . "$(dirname "$0")/functions"
 . "$(dirname "$0")/slurm_functions"
 
-slurm_start "$(hostname -s)"
+slurm_start "$(hostname -s)=127.0.0.1"
 job=$(realpath "$build/test/unit/bootstrap_job")
 order=$(realpath "$build/test/api/order")
 for kind in pmix pmi2; do
