@@ -720,7 +720,7 @@ typedef struct {
  * Atomic read-modify-write of one integer at the target, atomic with respect to other PAMI_Rmw from
  * anywhere and to atomic instructions of the target's program: unless COMPARE is asked for and
  * *remote differs from *test, *remote becomes *remote o *value. FETCH stores the old value in
- * *local either way. An address that the target cannot access is PAMI_INVAL for done_fn. In no
+ * *local either way. An address that the target cannot access is PAMI_ERROR for done_fn. In no
  * order with anything else. Owns the context.
  */
 pami_result_t PAMI_Rmw(pami_context_t context, pami_rmw_t *parameters);

@@ -160,10 +160,11 @@ static void rmw_finish(struct p2p *p2p, struct operation *operation, pami_result
     /* An answer that lacks what was asked for. */
     if (result == PAMI_SUCCESS && rmw->local != NULL && !rmw->answered)
         result = PAMI_ERROR;
+    /* PAMI_ERROR is never the target's word: the peer has gone, or is about to be known as gone. */
+    operation_end(p2p, operation->peer, rmw->epoch, result == PAMI_ERROR ? PAMI_SHUTDOWN : result);
     if (result == PAMI_INVAL)
-        error_set(PAMI_INVAL, "PAMI_Rmw: remote: endpoint %u cannot access its address 0x%llx",
-                  operation->peer->endpoint, (unsigned long long)rmw->meta.address);
-    operation_end(p2p, operation->peer, rmw->epoch, result);
+        result = error_set(PAMI_ERROR, "rmw: address 0x%llx of endpoint %u is not accessible",
+                           (unsigned long long)rmw->meta.address, operation->peer->endpoint);
     context_complete(p2p->context, rmw->done_fn, rmw->cookie, result);
     rmw_free(p2p, operation);
 }

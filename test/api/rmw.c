@@ -470,16 +470,16 @@ static void addresses(void)
     WAIT(&job, told_count == job.tasks);
     if (target != job.task) {
         CHECK(at_address(target, told[target].heap + 8, PAMI_ATOMIC_FETCH_ADD) == PAMI_SUCCESS);
-        CHECK(at_address(target, told[target].heap + 4096, PAMI_ATOMIC_FETCH_ADD) == PAMI_INVAL);
-        CHECK(at_address(target, told[target].heap + 4096, PAMI_ATOMIC_ADD) == PAMI_INVAL);
+        CHECK(at_address(target, told[target].heap + 4096, PAMI_ATOMIC_FETCH_ADD) == PAMI_ERROR);
+        CHECK(at_address(target, told[target].heap + 4096, PAMI_ATOMIC_ADD) == PAMI_ERROR);
         CHECK(at_address(target, told[target].heap + 4096, PAMI_ATOMIC_FETCH) == PAMI_SUCCESS);
-        CHECK(at_address(target, told[target].heap + 8192, PAMI_ATOMIC_FETCH) == PAMI_INVAL);
-        CHECK(at_address(target, told[target].heap + 8192, PAMI_ATOMIC_SET) == PAMI_INVAL);
+        CHECK(at_address(target, told[target].heap + 8192, PAMI_ATOMIC_FETCH) == PAMI_ERROR);
+        CHECK(at_address(target, told[target].heap + 8192, PAMI_ATOMIC_SET) == PAMI_ERROR);
         CHECK(at_address(target, told[target].fixed, PAMI_ATOMIC_FETCH) == PAMI_SUCCESS);
-        CHECK(at_address(target, told[target].fixed, PAMI_ATOMIC_SET) == PAMI_INVAL);
-        CHECK(at_address(target, 8, PAMI_ATOMIC_SET) == PAMI_INVAL);
-        CHECK(at_address(target, UINT64_C(0xffff800000000000), PAMI_ATOMIC_FETCH) == PAMI_INVAL);
-        CHECK(at_address(target, UINT64_C(0x1234567812345678), PAMI_ATOMIC_ADD) == PAMI_INVAL);
+        CHECK(at_address(target, told[target].fixed, PAMI_ATOMIC_SET) == PAMI_ERROR);
+        CHECK(at_address(target, 8, PAMI_ATOMIC_SET) == PAMI_ERROR);
+        CHECK(at_address(target, UINT64_C(0xffff800000000000), PAMI_ATOMIC_FETCH) == PAMI_ERROR);
+        CHECK(at_address(target, UINT64_C(0x1234567812345678), PAMI_ATOMIC_ADD) == PAMI_ERROR);
     }
     job_barrier(&job);
     CHECK(constant == 77);
