@@ -1,0 +1,73 @@
+/*
+ * Puts that were accepted before their task destroyed its context, or just left, still arrive: the
+ * last one goes over all of the others' memory, and must not overtake them.
+ *
+ * Run: tasks=2 args="destroy"
+ * Run: tasks=2 args="return"
+ * Run: tasks=2 nodes=2 args="destroy"
+ * Run: tasks=2 nodes=2 args="return"
+ * Run: tasks=2 args="packets"
+ * Run: tasks=2 args="destroy" env="PAMI_SHM_SINGLE_COPY=off PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2"
+ */
+#include "rma.h"
+
+enum {
+    PIECES = 24,
+    PIECE = 1 << 20,
+    EARLY = 5,
+    LAST = 7
+};
+
+static struct job job;
+
+static void put(unsigned char *local, unsigned char *remote, size_t bytes, bool packets)
+{
+    pami_put_simple_t parameters = {
+        .rma = {.dest = job_endpoint(&job, 1, 0), .bytes = bytes},
+        .addr = {local, remote},
+    };
+
+    if (packets)
+        parameters.rma.hints.use_shmem = PAMI_HINT_DISABLE;
+    CHECK_OK(TEST_CALL(PAMI_Put(job.context[0], &parameters)));
+}
+
+/* The last one's bytes, everywhere. */
+static bool has_arrived(const unsigned char *memory)
+{
+    const volatile unsigned char *look = memory;
+
+    for (size_t i = 1; i <= PIECES; i++)
+        if (look[i * PIECE - 1] != LAST)
+            return false;
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "destroy";
+    bool packets = strcmp(how, "packets") == 0;
+    unsigned char *mine = test_alloc((size_t)PIECES * PIECE), *all[2];
+
+    job_start(&job, "rma_leave", 1);
+    CHECK(job.tasks == 2);
+    rma_open(&job);
+    memset(mine, 0, (size_t)PIECES * PIECE);
+    rma_share(&job, &mine, sizeof mine, all);
+    if (job.task == 1) {
+        WAIT(&job, has_arrived(mine));
+        CHECK(test_all(mine, (size_t)PIECES * PIECE, LAST));
+        return 0;
+    }
+    memset(mine, EARLY, (size_t)PIECES * PIECE);
+    for (size_t i = 0; i < PIECES; i++)
+        put(mine + i * PIECE, all[1] + i * PIECE, PIECE, packets);
+    mine = test_alloc((size_t)PIECES * PIECE);
+    memset(mine, LAST, (size_t)PIECES * PIECE);
+    put(mine, all[1], (size_t)PIECES * PIECE, packets);
+    if (strcmp(how, "return") == 0)
+        return 0;
+    CHECK_OK(PAMI_Context_destroyv(job.context, 1));
+    CHECK_OK(PAMI_Client_destroy(&job.client));
+    return 0;
+}
