@@ -221,8 +221,6 @@ static void start_one(size_t peer)
         return;
     op->busy = false;
     under_way[peer]--;
-    if (result == PAMI_UNIMPL)
-        return;
     refused[peer] = true;
     if (peer != victim || !somebody_dies())
         FAIL("a %s to task %zu gave %d: %s", kind_names[op->kind], peer, (int)result, test_text());

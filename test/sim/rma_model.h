@@ -95,7 +95,7 @@ struct model {
     struct operation *operations;
     size_t started;
     uint64_t moved;
-    bool is_inside, has_rmw;
+    bool is_inside;
 };
 
 static inline size_t model_task(const struct model *model, uint32_t index)
@@ -398,14 +398,8 @@ static inline void model_rmw(struct model *model, uint32_t self)
     enter(model);
     result = PAMI_Rmw(model->job.context[self], &rmw);
     op->value = 1000; /* it was read during the call */
-    if (result == PAMI_UNIMPL) {
-        model->has_rmw = false;
-        op->has_done = false;
-        model->is_inside = false;
+    if (!was_started(op, result))
         model->added[to * COUNTERS + counter]--;
-    } else if (!was_started(op, result)) {
-        model->added[to * COUNTERS + counter]--;
-    }
 }
 
 static inline void model_fence(struct model *model, uint32_t self, bool is_last)
@@ -438,7 +432,7 @@ static inline void model_one(struct model *model, uint32_t self)
     }
     if (dice_one_in(&model->dice, model->limits.fence_in))
         model_fence(model, self, false);
-    else if (model->has_rmw && dice_one_in(&model->dice, 6))
+    else if (dice_one_in(&model->dice, 6))
         model_rmw(model, self);
     else if (area->owner == self && area->busy == NULL)
         model_transfer(model, self, area, area->readers == 0 && !dice_one_in(&model->dice, 4));
@@ -523,7 +517,6 @@ static inline void model_create(struct model *model, const pamix_sim_config_t *c
         .limits = *limits,
         .mortal = mortal,
         .count = tasks * contexts,
-        .has_rmw = true,
     };
     job_create(&model->job, config, tasks, contexts);
     layouts_create(model);

@@ -4,6 +4,7 @@
  *
  * Run: args="--seeds 1500" timeout=120
  * Run: args="--seed 100000 --seeds 1000" env="PAMI_RNDV_BYTES=1K" timeout=120
+ * Run: args="--seed 205300 --seeds 100" timeout=120
  */
 #include "rma_model.h"
 #include "trouble.h"

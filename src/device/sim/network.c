@@ -395,11 +395,14 @@ size_t sim_wake_waiters(struct sim_network *network)
     struct list *crowd, *item;
     size_t count = 0;
 
-    list_for_each (crowd, &network->crowded) {
-        const struct sim_endpoint *to = list_entry(crowd, struct sim_endpoint, crowded);
+    while ((crowd = list_pop_front(&network->crowded)) != NULL) {
+        struct sim_endpoint *to = list_entry(crowd, struct sim_endpoint, crowded);
 
-        list_for_each (item, &to->waiters) {
-            sim_schedule(list_entry(item, struct sim_link, wait)->from, network->now, false);
+        while ((item = list_pop_front(&to->waiters)) != NULL) {
+            struct sim_endpoint *from = list_entry(item, struct sim_link, wait)->from;
+
+            from->waiting--;
+            sim_schedule(from, network->now, false);
             count++;
         }
     }

@@ -244,7 +244,8 @@ struct sim_turn {
 
 void sim_turn_end(struct sim_endpoint *endpoint, const struct sim_turn *turn);
 
-/* Everybody who waits for room gets a turn. Returns how many. */
+/* Everybody who waits for room gets a turn, and is not counted as waiting any more: whoever still
+ * has something to send, and finds no room, comes back. Returns how many. */
 size_t sim_wake_waiters(struct sim_network *network);
 
 /* ---- wire.c ---- */
