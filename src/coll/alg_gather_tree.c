@@ -27,7 +27,8 @@ static struct plan plan_of(const struct shape *shape)
 
     plan.node = rank_before(shape->rank, shape->root, shape->size);
     plan.children = tree_children(&plan.tree, plan.node);
-    plan.own = parcels_of(shape, &plan.tree, plan.node);
+    if (plan.node != 0)
+        plan.own = parcels_of(shape, &plan.tree, plan.node);
     return plan;
 }
 
@@ -60,7 +61,7 @@ static uint32_t tree_prepare(struct shape *shape)
     plan = plan_of(shape);
     shape->state[STATE_RECEIVES] = receives_until(shape, &plan, UINT64_MAX);
     if (plan.node == 0)
-        return (uint32_t)shape->state[STATE_RECEIVES] + !shape->in_place;
+        return (uint32_t)larger(shape->state[STATE_RECEIVES], !shape->in_place);
     if (plan.children)
         shape->temp_bytes = plan.own.span * shape->bytes;
     return (uint32_t)shape->state[STATE_RECEIVES] + plan.own.count;
@@ -96,6 +97,10 @@ static uint32_t sends_until(const struct shape *shape, const struct plan *plan, 
 {
     uint32_t low = 0, high = plan->own.count;
 
+    if (plan->children == 0)
+        return index + 1;
+    if (high == 1)
+        return index == shape->state[STATE_RECEIVES];
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
@@ -107,12 +112,22 @@ static uint32_t sends_until(const struct shape *shape, const struct plan *plan, 
     return low;
 }
 
+/* Whether the last parcel of those up to `index` stands there; without children or cuts it does. */
+static bool is_send(const struct shape *shape, const struct plan *plan, uint32_t send,
+                    uint32_t index)
+{
+    return plan->children == 0 || plan->own.count == 1 || send_position(shape, plan, send) == index;
+}
+
 /* Phases until a parcel is filled: those up to the last receive that fills it, the first anyway. */
 static uint32_t needs(const struct shape *shape, const struct plan *plan, uint32_t send,
                       uint32_t index)
 {
-    uint32_t receives = send_position(shape, plan, send) - send;
+    uint32_t receives;
 
+    if (plan->children == 0 || plan->own.count == 1)
+        return plan->children ? index : 0;
+    receives = send_position(shape, plan, send) - send;
     if (receives == 0)
         return index > 0;
     while (send > 0 && send_position(shape, plan, send - 1) - (send - 1) == receives)
@@ -127,9 +142,9 @@ static void tree_phase(const struct shape *shape, uint32_t index, struct phase *
     uint32_t sends;
 
     if (plan.node == 0) {
-        if (index < shape->state[STATE_RECEIVES])
+        if (plan.children)
             receive_phase(shape, &plan, index, phase);
-        else
+        if (index == 0 && !shape->in_place)
             phase->before[0] = local_copy(own, span_of(AREA_RECV, shape->rank, 0, shape->bytes));
         phase->send_needs = 0;
         return;
@@ -137,7 +152,7 @@ static void tree_phase(const struct shape *shape, uint32_t index, struct phase *
     if (index == 0 && plan.children)
         phase->before[0] = local_copy(own, span_at(AREA_TEMP, 0, shape->bytes));
     sends = sends_until(shape, &plan, index);
-    if (sends == 0 || send_position(shape, &plan, sends - 1) != index) {
+    if (sends == 0 || !is_send(shape, &plan, sends - 1, index)) {
         receive_phase(shape, &plan, index - sends, phase);
         return;
     }
@@ -146,7 +161,7 @@ static void tree_phase(const struct shape *shape, uint32_t index, struct phase *
         parcel.area = AREA_SEND;
     phase_send(phase, rank_after(tree_parent(&plan.tree, plan.node), shape->root, shape->size),
                parcel);
-    phase->send_needs = plan.children == 0 ? 0 : needs(shape, &plan, sends - 1, index);
+    phase->send_needs = needs(shape, &plan, sends - 1, index);
 }
 
 const struct schedule_ops gather_knomial = {tree_prepare, tree_phase};

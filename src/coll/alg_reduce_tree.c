@@ -49,7 +49,9 @@ static struct plan plan_of(const struct shape *shape)
     plan.parent = parent == NOBODY ? (direct ? NOBODY : shape->root)
                                    : rank_after(parent, plan.first, shape->size);
     plan.forwarded = !direct && shape->rank == shape->root;
-    plan.slots = (uint32_t)larger(3, smaller(64, SLOTS_BYTES / larger(1, plan.segments.bytes)));
+    plan.slots = 64;
+    if (plan.segments.bytes > SLOTS_BYTES / 64)
+        plan.slots = (uint32_t)larger(3, SLOTS_BYTES / plan.segments.bytes);
     plan.slots = (uint32_t)smaller(plan.slots, (uint64_t)plan.children * plan.segments.count);
     plan.lag = plan.segments.count > 1 && plan.children == 1;
     return plan;

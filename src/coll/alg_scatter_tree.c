@@ -27,7 +27,8 @@ static struct plan plan_of(const struct shape *shape)
 
     plan.node = rank_before(shape->rank, shape->root, shape->size);
     plan.children = tree_children(&plan.tree, plan.node);
-    plan.own = parcels_of(shape, &plan.tree, plan.node);
+    if (plan.node != 0)
+        plan.own = parcels_of(shape, &plan.tree, plan.node);
     plan.receives = plan.node == 0 ? 0 : plan.own.count;
     return plan;
 }
@@ -61,7 +62,7 @@ static uint32_t tree_prepare(struct shape *shape)
         sends += parcels_of(shape, &plan.tree, tree_child(&plan.tree, plan.node, child)).count;
     shape->state[STATE_SENDS] = sends;
     if (plan.node == 0)
-        return sends + !shape->in_place;
+        return (uint32_t)larger(sends, !shape->in_place);
     if (plan.children)
         shape->temp_bytes = plan.own.span * shape->bytes;
     return sends + plan.own.count + (plan.children > 0);
@@ -82,6 +83,8 @@ static uint32_t sends_until(const struct shape *shape, const struct plan *plan, 
 {
     uint32_t low = 0, high = (uint32_t)shape->state[STATE_SENDS];
 
+    if (plan->children == 0 || plan->own.count == 1)
+        return plan->children ? index : 0;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
@@ -104,11 +107,21 @@ static void send_phase(const struct shape *shape, const struct plan *plan, uint3
                                : parcel_in_temp(shape, &parcels, index, plan->node));
 }
 
+/* Whether the last of the sends up to `index` stands there. */
+static bool is_send(const struct shape *shape, const struct plan *plan, uint32_t send,
+                    uint32_t index)
+{
+    return plan->own.count == 1 || receives_until(shape, plan, send) + send == index;
+}
+
 /* Phases up to the receive that brings what a send passes on. */
 static uint32_t needs(const struct shape *shape, const struct plan *plan, uint32_t send)
 {
-    uint32_t receives = receives_until(shape, plan, send);
+    uint32_t receives;
 
+    if (plan->own.count == 1)
+        return 1;
+    receives = receives_until(shape, plan, send);
     while (send > 0 && receives_until(shape, plan, send - 1) == receives)
         send--;
     return receives + send;
@@ -121,10 +134,10 @@ static void tree_phase(const struct shape *shape, uint32_t index, struct phase *
     uint32_t all = plan.receives + (uint32_t)shape->state[STATE_SENDS], sends, parent;
 
     if (plan.node == 0) {
-        if (index < all)
+        if (plan.children)
             send_phase(shape, &plan, index, phase);
-        else
-            phase->before[0] = local_copy(span_of(AREA_SEND, shape->rank, 0, shape->bytes), own);
+        if (index + 1 >= all && !shape->in_place)
+            phase->after[0] = local_copy(span_of(AREA_SEND, shape->rank, 0, shape->bytes), own);
         phase->send_needs = 0;
         return;
     }
@@ -133,7 +146,7 @@ static void tree_phase(const struct shape *shape, uint32_t index, struct phase *
         return;
     }
     sends = sends_until(shape, &plan, index);
-    if (sends > 0 && receives_until(shape, &plan, sends - 1) + sends - 1 == index) {
+    if (sends > 0 && is_send(shape, &plan, sends - 1, index)) {
         send_phase(shape, &plan, sends - 1, phase);
         phase->send_needs = needs(shape, &plan, sends - 1);
         return;

@@ -31,7 +31,9 @@ uint64_t parcel_start(const struct parcels *parcels, uint32_t index)
 uint32_t parcel_at(const struct parcels *parcels, uint64_t offset)
 {
     if (offset < parcels->cut)
-        return (uint32_t)(offset / parcels->head.bytes);
+        return parcels->head.count == 1 ? 0 : (uint32_t)(offset / parcels->head.bytes);
+    if (parcels->tail.count == 1)
+        return parcels->head.count;
     return parcels->head.count + (uint32_t)((offset - parcels->cut) / parcels->tail.bytes);
 }
 

@@ -15,16 +15,26 @@ struct tree tree_of(enum tree_kind kind, const struct shape *shape)
     return (struct tree){kind, shape->radix < 2 ? 2 : shape->radix, shape->size};
 }
 
+/* Radices that are powers of two, the usual ones, do without divisions. */
+static bool is_binary(const struct tree *tree)
+{
+    return (tree->radix & (tree->radix - 1)) == 0;
+}
+
 /* radix^p for the lowest digit p of the node that is not zero; for node 0 the first one >= size. */
 static uint64_t lowest_place(const struct tree *tree, uint32_t node)
 {
     uint64_t place = 1;
+    uint32_t bits = exponent_of(tree->radix);
 
     if (node == 0) {
         while (place < tree->size)
             place *= tree->radix;
         return place;
     }
+    if (is_binary(tree))
+        return UINT64_C(1) << (tree->radix == 2 ? exponent_of(node)
+                                                : exponent_of(node) / bits * bits);
     while (node / place % tree->radix == 0)
         place *= tree->radix;
     return place;
@@ -45,6 +55,8 @@ uint32_t tree_parent(const struct tree *tree, uint32_t node)
         return (node - 1) / tree->radix;
     default:
         place = lowest_place(tree, node);
+        if (is_binary(tree))
+            return node & ~(uint32_t)((tree->radix - 1) * place);
         return (uint32_t)(node - node / place % tree->radix * place);
     }
 }
@@ -65,7 +77,9 @@ uint32_t tree_children(const struct tree *tree, uint32_t node)
     default:
         end = lowest_place(tree, node);
         for (place = 1; place < end && node + place < tree->size; place *= tree->radix)
-            count += (uint32_t)smaller(tree->radix - 1, (tree->size - 1 - node) / place);
+            count += (tree->radix - 1) * place < tree->size - node
+                         ? tree->radix - 1
+                         : (uint32_t)((tree->size - 1 - node) / place);
         return count;
     }
 }
