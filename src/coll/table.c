@@ -5,6 +5,7 @@
  * doc/algorithms.md has the costs.
  */
 #include "coll/algorithm.h"
+#include "coll/composed.h"
 
 /* Most rows have no `make`. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
@@ -203,6 +204,15 @@ const struct algorithm algorithm_table[] = {
     {PAMI_XFER_BARRIER, "Shared",
      "Flags in shared memory, or a counter when tasks outnumber processors.",
      .needs = NEEDS_ONE_NODE, .make = shared_make},
+    {PAMI_XFER_BROADCAST, "ScatterAllgather",
+     "A chain of two machines: scatter pieces of the message, then allgather.",
+     .make = composed_scatter_allgather},
+    {PAMI_XFER_ALLREDUCE, "ReduceBroadcast",
+     "A chain of two machines: reduce to the first member, then broadcast.",
+     .make = composed_reduce_broadcast},
+    {PAMI_XFER_ALLREDUCE, "PipelinedReduceBroadcast",
+     "A pipeline of such chains over segments of a fixed size, three in flight.",
+     .segment = SEGMENT_STATIC, .make = composed_reduce_broadcast},
     {PAMI_XFER_BROADCAST, "Shared", "Through the root's slots in shared memory, in segments.",
      .needs = NEEDS_ONE_NODE, .make = shared_make},
     {PAMI_XFER_REDUCE, "Shared", "The root combines what lies in the slots of shared memory.",
