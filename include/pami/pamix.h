@@ -370,6 +370,78 @@ pami_result_t PAMIX_Sim_kill(pami_client_t client);
  */
 pami_result_t PAMIX_Sim_destroy(pami_client_t clients[], size_t ntasks);
 
+/* ---------------------------------------------------------------------- composed collectives -- */
+
+/*
+ * Machines: collectives to be built from collectives. A machine is one member's part of a
+ * collective, as a state machine: reset binds it to arguments and communicates nothing, start
+ * returns in bounded time whatever other members do, and a function is called when this member's
+ * part is complete. Chains and pipelines of machines are machines again.
+ *
+ *     PAMIX_Machine_create(context, reduce, &link[0]);
+ *     PAMIX_Machine_create(context, broadcast, &link[1]);
+ *     PAMIX_Machine_reset(link[0], &reduce_arguments);
+ *     PAMIX_Machine_reset(link[1], &broadcast_arguments);
+ *     PAMIX_Chain_create(context, link, 2, &allreduce);
+ *     PAMIX_Machine_start(allreduce, on_done, cookie);
+ *
+ * Machines of one composition may belong to different geometries, so hierarchies are built this
+ * way: reduce among the members of a node, allreduce among one of each, broadcast in the node. A
+ * member leaves out machines of geometries that it is not a member of; otherwise all members build
+ * the same, and start their machines, and call PAMI_Collective, in the same order for each
+ * geometry. A machine may be started again when its function has run, with the same arguments or
+ * after another reset.
+ *
+ * All calls: own the context, which must outlive the machine. Wrong arguments are PAMI_INVAL with a text.
+ */
+typedef void *pamix_machine_t;
+
+/*
+ * A machine for an algorithm of a geometry that the context is a member of. It has no arguments
+ * yet. PAMI_INVAL; PAMI_ENOMEM.
+ */
+pami_result_t PAMIX_Machine_create(pami_context_t context, pami_algorithm_t algorithm,
+                                   pamix_machine_t *machine);
+
+/*
+ * Bind it to arguments, as in PAMI_Collective: *cmd is read during the call, what it points to
+ * lives until the machine is complete. Also for links and stages of compositions, while they do not
+ * run. PAMI_EAGAIN: it runs, or has failed and still has something under way.
+ */
+pami_result_t PAMIX_Machine_reset(pamix_machine_t machine, const pami_collective_t *cmd);
+
+/*
+ * Start it; fn(context, cookie, result) runs from advance when it is complete. PAMI_INVAL: it has
+ * no arguments, or is part of a composition; PAMI_EAGAIN: it runs.
+ */
+pami_result_t PAMIX_Machine_start(pamix_machine_t machine, pami_event_function fn, void *cookie);
+
+/* Destroy it, with all that a composition has; *machine becomes NULL. PAMI_EAGAIN: it runs. */
+pami_result_t PAMIX_Machine_destroy(pamix_machine_t *machine);
+
+/*
+ * A machine that runs `count` others one after the other; they become its own: they can be reset
+ * but not be started or destroyed by themselves any more. When one fails the rest is given up on
+ * all members.
+ */
+pami_result_t PAMIX_Chain_create(pami_context_t context, pamix_machine_t links[], size_t count,
+                                 pamix_machine_t *chain);
+
+/* Resets a stage to segment `index`; anything but PAMI_SUCCESS ends the pipeline with it. Called
+ * more than once for a segment. */
+typedef pami_result_t (*pamix_segment_function)(pamix_machine_t stage, size_t index, void *cookie);
+
+/*
+ * A machine that runs segments 0, 1, ... of a long operation, segment i on stages[i % count]: so at
+ * most `count` are in flight. All stages are built alike; they become its own. The number of
+ * segments is set by PAMIX_Pipeline_reset, which binds the stages to the first ones; it is the same
+ * on all members.
+ */
+pami_result_t PAMIX_Pipeline_create(pami_context_t context, pamix_machine_t stages[], size_t count,
+                                    pamix_segment_function segment, void *cookie,
+                                    pamix_machine_t *pipeline);
+pami_result_t PAMIX_Pipeline_reset(pamix_machine_t pipeline, size_t segments);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -71,6 +71,10 @@ extern const struct geometry_hooks coll_geometry_hooks;
 void coll_runs(struct group *group);
 void coll_ends(struct group *group);
 
+/* The group that a handle of an algorithm means on this context; NULL with a text. */
+struct group *coll_group_of(const char *function, struct context *context,
+                            pami_algorithm_t algorithm);
+
 /* This member has the run with this number behind it. */
 bool coll_has_run(const struct group *group, uint32_t channel, uint32_t sequence);
 

@@ -22,9 +22,7 @@ static void operation_done(struct machine *machine, pami_result_t result)
     machine->ops->release(machine);
 }
 
-/* The group that a handle of an algorithm means on this context; NULL with a text. */
-static struct group *group_of(const char *function, struct context *context,
-                              pami_algorithm_t handle)
+struct group *coll_group_of(const char *function, struct context *context, pami_algorithm_t handle)
 {
     struct coll *coll = context->coll;
     struct geometry *geometry;
@@ -122,7 +120,7 @@ pami_result_t PAMI_Collective(pami_context_t handle, pami_xfer_t *cmd)
     misuse_check(context, "PAMI_Collective");
     if (unlikely(cmd == NULL))
         return error_set(PAMI_INVAL, "PAMI_Collective: cmd: NULL");
-    group = group_of("PAMI_Collective", context, cmd->algorithm);
+    group = coll_group_of("PAMI_Collective", context, cmd->algorithm);
     if (unlikely(group == NULL))
         return PAMI_INVAL;
     type = algorithm_handle_type(cmd->algorithm);
@@ -151,7 +149,7 @@ pami_result_t PAMI_AMCollective_dispatch_set(pami_context_t handle, pami_algorit
     if (context == NULL)
         return error_set(PAMI_INVAL, "%s: context: %s", function, context_fault(handle));
     misuse_check(context, function);
-    group = group_of(function, context, algorithm);
+    group = coll_group_of(function, context, algorithm);
     if (group == NULL)
         return PAMI_INVAL;
     if (algorithm_handle_type(algorithm) < PAMI_XFER_AMBROADCAST)
