@@ -164,9 +164,15 @@ static pami_result_t choose_row(struct user *user, const struct collective *coll
     if (user->inner != NULL)
         row = user->row;
     else if (row == NULL)
-        row = select_row(&user->context->coll->select, user->group, collective);
+        row = select_row_of_messages(&user->context->coll->select, user->group, collective);
     if (row == NULL)
         return error_set(PAMI_UNIMPL, "PAMIX_Machine_reset: no algorithm is built in");
+    /* Machines of a composition may start in another order on another member. */
+    if (row->needs & NEEDS_ONE_NODE)
+        return error_set(PAMI_INVAL,
+                         "PAMIX_Machine_reset: machine: %s takes its runs in order, "
+                         "which compositions do not",
+                         row->name);
     if (algorithm_unmet(row, collective, user->group) != 0)
         return error_set(PAMI_INVAL, "PAMIX_Machine_reset: cmd: %s does not work for these",
                          row->name);
