@@ -392,7 +392,8 @@ pami_result_t PAMIX_Sim_destroy(pami_client_t clients[], size_t ntasks);
  * geometry. A machine may be started again when its function has run, with the same arguments or
  * after another reset.
  *
- * All calls: own the context, which must outlive the machine. Wrong arguments are PAMI_INVAL with a text.
+ * Machines run over messages. All calls: own the context, which must outlive the machine. Wrong
+ * arguments are PAMI_INVAL with a text.
  */
 typedef void *pamix_machine_t;
 

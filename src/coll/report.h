@@ -10,7 +10,7 @@
 #include "coll/algorithm.h"
 #include "context/context.h"
 
-/* One call of `print` for each algorithm that has run on this context, and what else was counted. */
+/* One call of `print` for each algorithm that has run here, and for what else was counted. */
 void report_ran(const struct context *context,
                 void (*print)(void *cookie, const char *text, uint64_t count), void *cookie);
 

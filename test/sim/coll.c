@@ -1,8 +1,8 @@
 /*
  * Random collectives, several in flight, on a simulated network with trouble: every type, every
  * algorithm of both lists, contiguous and strided types on either side, in place or not, rotating
- * roots, zero counts, a user's operator that does not commute, members that come late. Each member's
- * whole buffer is compared with what it must hold, gaps included.
+ * roots, zero counts, a user's operator that does not commute, members that come late. The whole
+ * buffer of each member is compared with what it must hold, gaps included.
  *
  * Run: args="--seeds 400" timeout=120
  */
@@ -60,13 +60,89 @@ static void set_reduce(pami_reduce_t *x, const pami_allreduce_t *from, pami_endp
         from->rtype, from->rtypecount, from->op,    from->data_cookie, from->commutative};
 }
 
+static void vector_arguments(struct scene *s, struct operation *o, size_t self,
+                             pami_collective_t *to)
+{
+    struct member *m = &o->member[self];
+    pami_endpoint_t root = job_endpoint(&s->job, o->root, 0);
+    size_t own = block(s, o, self, self);
+
+    switch (o->type) {
+    case PAMI_XFER_ALLGATHERV:
+        to->xfer_allgatherv = (pami_allgatherv_t){send_buffer(s, m, place(&m->recv, self, 0)),
+                                                  m->send.type,
+                                                  own,
+                                                  buffer(&m->recv),
+                                                  m->recv.type,
+                                                  m->recv.counts,
+                                                  m->recv.places};
+        break;
+    case PAMI_XFER_ALLGATHERV_INT:
+        to->xfer_allgatherv_int =
+            (pami_allgatherv_int_t){send_buffer(s, m, place(&m->recv, self, 0)),
+                                    m->send.type,
+                                    (int)own,
+                                    buffer(&m->recv),
+                                    m->recv.type,
+                                    m->recv.narrow_counts,
+                                    m->recv.narrow_places};
+        break;
+    case PAMI_XFER_GATHERV:
+        to->xfer_gatherv = (pami_gatherv_t){root,
+                                            send_buffer(s, m, place(&m->recv, self, 0)),
+                                            m->send.type,
+                                            own,
+                                            buffer(&m->recv),
+                                            m->recv.type,
+                                            m->recv.counts,
+                                            m->recv.places};
+        break;
+    case PAMI_XFER_GATHERV_INT:
+        to->xfer_gatherv_int = (pami_gatherv_int_t){root,
+                                                    send_buffer(s, m, place(&m->recv, self, 0)),
+                                                    m->send.type,
+                                                    (int)own,
+                                                    buffer(&m->recv),
+                                                    m->recv.type,
+                                                    m->recv.narrow_counts,
+                                                    m->recv.narrow_places};
+        break;
+    case PAMI_XFER_SCATTERV:
+        to->xfer_scatterv =
+            (pami_scatterv_t){root,           buffer(&m->send),
+                              m->send.type,   m->send.counts,
+                              m->send.places, m->in_place ? PAMI_IN_PLACE : buffer(&m->recv),
+                              m->recv.type,   own};
+        break;
+    case PAMI_XFER_SCATTERV_INT:
+        to->xfer_scatterv_int =
+            (pami_scatterv_int_t){root,
+                                  buffer(&m->send),
+                                  m->send.type,
+                                  m->send.narrow_counts,
+                                  m->send.narrow_places,
+                                  m->in_place ? PAMI_IN_PLACE : buffer(&m->recv),
+                                  m->recv.type,
+                                  (int)own};
+        break;
+    case PAMI_XFER_ALLTOALLV:
+        to->xfer_alltoallv =
+            (pami_alltoallv_t){send_buffer(s, m, 0), m->send.type, m->send.counts, m->send.places,
+                               buffer(&m->recv),     m->recv.type, m->recv.counts, m->recv.places};
+        break;
+    default:
+        to->xfer_alltoallv_int = (pami_alltoallv_int_t){
+            send_buffer(s, m, 0), m->send.type, m->send.narrow_counts, m->send.narrow_places,
+            buffer(&m->recv),     m->recv.type, m->recv.narrow_counts, m->recv.narrow_places};
+    }
+}
+
 static pami_collective_t arguments(struct scene *s, struct operation *o, size_t self)
 {
     struct member *m = &o->member[self];
     pami_endpoint_t root = job_endpoint(&s->job, o->root, 0);
     pami_collective_t cmd;
     pami_allreduce_t reduction;
-    size_t own = block(s, o, self, self);
     bool sends_many = o->kind == PAMI_XFER_SCATTER || o->kind == PAMI_XFER_SCATTERV;
 
     memset(&cmd, 0x5c, sizeof(cmd));
@@ -117,72 +193,8 @@ static pami_collective_t arguments(struct scene *s, struct operation *o, size_t 
         if (m->in_place)
             cmd.xfer_scatter.rcvbuf = PAMI_IN_PLACE;
         break;
-    case PAMI_XFER_ALLGATHERV:
-        cmd.xfer_allgatherv = (pami_allgatherv_t){send_buffer(s, m, place(&m->recv, self, 0)),
-                                                  m->send.type,
-                                                  own,
-                                                  buffer(&m->recv),
-                                                  m->recv.type,
-                                                  m->recv.counts,
-                                                  m->recv.places};
-        break;
-    case PAMI_XFER_ALLGATHERV_INT:
-        cmd.xfer_allgatherv_int =
-            (pami_allgatherv_int_t){send_buffer(s, m, place(&m->recv, self, 0)),
-                                    m->send.type,
-                                    (int)own,
-                                    buffer(&m->recv),
-                                    m->recv.type,
-                                    m->recv.narrow_counts,
-                                    m->recv.narrow_places};
-        break;
-    case PAMI_XFER_GATHERV:
-        cmd.xfer_gatherv = (pami_gatherv_t){root,
-                                            send_buffer(s, m, place(&m->recv, self, 0)),
-                                            m->send.type,
-                                            own,
-                                            buffer(&m->recv),
-                                            m->recv.type,
-                                            m->recv.counts,
-                                            m->recv.places};
-        break;
-    case PAMI_XFER_GATHERV_INT:
-        cmd.xfer_gatherv_int = (pami_gatherv_int_t){root,
-                                                    send_buffer(s, m, place(&m->recv, self, 0)),
-                                                    m->send.type,
-                                                    (int)own,
-                                                    buffer(&m->recv),
-                                                    m->recv.type,
-                                                    m->recv.narrow_counts,
-                                                    m->recv.narrow_places};
-        break;
-    case PAMI_XFER_SCATTERV:
-        cmd.xfer_scatterv =
-            (pami_scatterv_t){root,           buffer(&m->send),
-                              m->send.type,   m->send.counts,
-                              m->send.places, m->in_place ? PAMI_IN_PLACE : buffer(&m->recv),
-                              m->recv.type,   own};
-        break;
-    case PAMI_XFER_SCATTERV_INT:
-        cmd.xfer_scatterv_int =
-            (pami_scatterv_int_t){root,
-                                  buffer(&m->send),
-                                  m->send.type,
-                                  m->send.narrow_counts,
-                                  m->send.narrow_places,
-                                  m->in_place ? PAMI_IN_PLACE : buffer(&m->recv),
-                                  m->recv.type,
-                                  (int)own};
-        break;
-    case PAMI_XFER_ALLTOALLV:
-        cmd.xfer_alltoallv =
-            (pami_alltoallv_t){send_buffer(s, m, 0), m->send.type, m->send.counts, m->send.places,
-                               buffer(&m->recv),     m->recv.type, m->recv.counts, m->recv.places};
-        break;
     default:
-        cmd.xfer_alltoallv_int = (pami_alltoallv_int_t){
-            send_buffer(s, m, 0), m->send.type, m->send.narrow_counts, m->send.narrow_places,
-            buffer(&m->recv),     m->recv.type, m->recv.narrow_counts, m->recv.narrow_places};
+        vector_arguments(s, o, self, &cmd);
     }
     if (self != o->root && has_root(o) && o->kind != PAMI_XFER_BROADCAST) {
         /* The other side means nothing here. */
