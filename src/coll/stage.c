@@ -72,12 +72,12 @@ int stage_prepare(struct instance *instance)
     size_t temp = aligned(instance->shape.temp_bytes);
     size_t send = stages_send(collective) ? aligned(send_size(collective)) : 0;
     size_t recv = stages_recv(collective) ? aligned(recv_size(collective)) : 0;
-    /* In place both are one, but for reduce_scatter, whose buffers differ in length. */
-    bool one = collective->in_place && recv != 0 && collective->type != PAMI_XFER_REDUCE_SCATTER;
+    /* In place both are one; of a reduce_scatter, the result lies where the source starts. */
+    bool one = collective->in_place && recv != 0 && send != 0;
     char *memory = (char *)instance->small;
 
     if (one)
-        send = 0;
+        recv = 0;
     if (temp + send + recv > sizeof(instance->small)) {
         memory = aligned_alloc(ALIGNMENT, temp + send + recv);
         if (memory == NULL)
@@ -86,13 +86,11 @@ int stage_prepare(struct instance *instance)
     }
     instance->temp = memory;
     instance->staged_send = send != 0 ? memory + temp : NULL;
-    instance->staged_recv = recv != 0 ? memory + temp + send : NULL;
+    instance->staged_recv = one ? instance->staged_send : recv != 0 ? memory + temp + send : NULL;
     instance->send = collective->send;
     instance->recv = collective->recv;
     if (instance->staged_recv != NULL)
         instance->recv = plain_map(&collective->recv, instance->staged_recv);
-    if (one)
-        instance->staged_send = instance->staged_recv;
     if (instance->staged_send != NULL)
         instance->send = plain_map(&collective->send, instance->staged_send);
     return 0;

@@ -42,6 +42,7 @@ struct operation {
 struct scene {
     struct sim_job job;
     size_t members;
+    bool deadly, dead[70];
     struct dice dice;
     uint64_t key;
     pami_type_t strided;
