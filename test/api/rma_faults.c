@@ -35,10 +35,13 @@ static struct job job;
 static size_t next;
 static pami_type_t stripes;
 
+/* Far from where the system places what somebody maps meanwhile: a hole has to stay one. */
+static void *const place = (void *)(uintptr_t)0x100000000000u;
+
 static unsigned char *make(enum hole hole)
 {
     unsigned char *memory =
-        mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(place, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     CHECK(memory != MAP_FAILED);
     memset(memory, CONTENT, PAGES * PAGE);
