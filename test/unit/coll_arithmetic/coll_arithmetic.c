@@ -3,7 +3,7 @@
  * arrive arrives and nothing else changes, operands are combined once each and in rank order where
  * that matters, schedules neither deadlock nor touch memory while it is in use. See simulate.h.
  *
- * Run: timeout=120
+ * Run: timeout=240
  */
 #include <setjmp.h>
 #include <stdarg.h>
