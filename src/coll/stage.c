@@ -21,11 +21,12 @@ static size_t aligned(size_t bytes)
     return (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 }
 
-static struct area_map plain_map(const struct area_map *like, char *base)
+/* Staged memory in the place of a buffer. */
+static struct area_map plain_map(const struct area_map *like, pami_xfer_type_t type, char *base)
 {
     struct area_map map = {.base = base, .extent = 1, .blocks = BLOCKS_ONE};
 
-    if (like->blocks == BLOCKS_PACKED) {
+    if (type == PAMI_XFER_REDUCE_SCATTER && like->blocks == BLOCKS_PACKED) {
         map.blocks = BLOCKS_PACKED;
         map.starts = like->starts;
     }
@@ -90,9 +91,9 @@ int stage_prepare(struct instance *instance)
     instance->send = collective->send;
     instance->recv = collective->recv;
     if (instance->staged_recv != NULL)
-        instance->recv = plain_map(&collective->recv, instance->staged_recv);
+        instance->recv = plain_map(&collective->recv, collective->type, instance->staged_recv);
     if (instance->staged_send != NULL)
-        instance->send = plain_map(&collective->send, instance->staged_send);
+        instance->send = plain_map(&collective->send, collective->type, instance->staged_send);
     return 0;
 }
 
