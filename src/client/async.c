@@ -35,15 +35,16 @@
 #define NAP_LONGEST_SPARE_US 50u /* with a core to spare, so that leaving is noticed soon */
 #define NAP_LONGEST_US 1000u
 #define NAP_LOCKED_US 20000u /* the lock is never given up: who does so rings */
-/* While something is to be tried again; a posted function may ask for that for ever. */
-#define NAP_RETRY_FIRST_US 50u
-#define NAP_RETRY_US 1000u
+/* While something is to be tried again, or a posted function asks for it, maybe for ever. */
+#define NAP_RETRY_US 50u
+#define NAP_RETRY_LONGEST_US 200u
+#define NAP_AGAIN_US 1000u
 /* The longest sleep: house-keeping goes on. */
 #define SLEEP_LONGEST_US 100000u
 
 #define SPINS_SPARE 400u /* idle passes before a sleep: about 10 us */
 #define SPINS_SHARED 32u
-#define SPINS_RETRY 16u
+#define SPINS_AGAIN 16u
 
 /* Calls of a user's function in one turn. */
 #define USER_CALLS 64
@@ -60,6 +61,7 @@ struct async_slot {
     void *cookie;
     uint64_t wake_at; /* ns; the thread's own, as is all that follows */
     uint32_t nap_us;
+    enum share_turn turn; /* what the last one came to */
     bool armed;
 };
 
@@ -117,7 +119,8 @@ static void plan(struct async_slot *slot, enum share_turn turn)
     const struct async_pool *pool = slot->thread->pool;
     uint32_t longest = pool->spare ? NAP_LONGEST_SPARE_US : NAP_LONGEST_US;
 
-    slot->armed = turn == SHARE_ASLEEP || turn == SHARE_RETRY;
+    slot->armed = turn == SHARE_ASLEEP || turn == SHARE_RETRY || turn == SHARE_AGAIN;
+    slot->turn = turn;
     switch (turn) {
     case SHARE_ASLEEP:
         slot->nap_us = 0;
@@ -129,7 +132,10 @@ static void plan(struct async_slot *slot, enum share_turn turn)
         slot->wake_at = UINT64_MAX;
         return;
     case SHARE_RETRY:
-        slot->nap_us = next_nap(slot->nap_us, NAP_RETRY_FIRST_US, NAP_RETRY_US);
+        slot->nap_us = next_nap(slot->nap_us, NAP_RETRY_US, NAP_RETRY_LONGEST_US);
+        break;
+    case SHARE_AGAIN:
+        slot->nap_us = next_nap(slot->nap_us, NAP_RETRY_US, NAP_AGAIN_US);
         break;
     case SHARE_LOCKED:
         if (slot->nap_us >= NAP_LONGEST_US) {
@@ -169,8 +175,8 @@ static void visit(struct async_slot *slot)
         if (is_due(slot)) {
             helped = atomic_load_explicit(&slot->context->share.helped, memory_order_relaxed);
             rules.serving = &slot->serving;
-            if (slot->nap_us != 0) /* only to try again */
-                rules.spins = SPINS_RETRY;
+            if (slot->turn == SHARE_AGAIN)
+                rules.spins = SPINS_AGAIN;
             turn = slot->progress != NULL ? user_turn(slot, &rules)
                                           : share_turn(slot->context, &rules);
             if (helped != atomic_load_explicit(&slot->context->share.helped, memory_order_relaxed))

@@ -167,6 +167,14 @@ static void get_up(struct context *context)
     context_disarm(context);
 }
 
+/* Lying down, how deep will the sleep be? */
+static enum share_turn depth(const struct context *context)
+{
+    if (!list_empty(&context->retries))
+        return SHARE_RETRY;
+    return context_has_retries(context) ? SHARE_AGAIN : SHARE_ASLEEP;
+}
+
 /* From now on everybody rings; false when there is something to do after all. */
 static bool lie_down(struct context *context)
 {
@@ -201,7 +209,7 @@ static enum share_turn passes(struct context *context, const struct share_rules 
         if (idle < rules->spins)
             continue;
         if (lie_down(context))
-            return context_has_retries(context) ? SHARE_RETRY : SHARE_ASLEEP;
+            return depth(context);
         idle = 0;
     }
 }
@@ -230,12 +238,12 @@ enum share_turn share_turn(struct context *context, const struct share_rules *ru
 
 enum share_turn share_rest(struct context *context)
 {
-    bool down;
+    enum share_turn turn;
 
     if (!take(context))
         return SHARE_LOCKED;
     get_up(context);
-    down = lie_down(context);
+    turn = lie_down(context) ? depth(context) : SHARE_YIELDED;
     let_go(context);
-    return down ? SHARE_ASLEEP : SHARE_YIELDED;
+    return turn;
 }
