@@ -320,8 +320,7 @@ static void close_groups(struct geometry *geometry, struct context *context)
             group_close(group);
             continue;
         }
-        workqueue_post(&group->context->work, &group->closing, close_later, group);
-        group->context->ports[0]->ops->wake(group->context->ports[0]);
+        PAMI_Context_post(group->context, &group->closing, close_later, group);
     }
 }
 

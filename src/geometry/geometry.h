@@ -4,9 +4,11 @@
  *
  *   topology.c   ordered sets of endpoints
  *   geometry.c   the object: handles, references, the world; destroy, query, update
- *   group.c      what each context knows: its groups by identity, who has gone
+ *   group.c      what each context knows: its groups by identity
  *   create.c     the three create calls: arguments and membership
  *   join.c       the creation protocol between tasks
+ *   creation.c   the end of a creation: fn
+ *   neighbour.c  which copies of a message have been seen
  *
  * A geometry has an identity, 64 bits agreed when it is created and never used again in the job, so
  * that traffic of an earlier geometry with the same user id matches nothing. Messages of
@@ -48,7 +50,6 @@ struct group {
     const struct topology *topology; /* of all members */
     uint32_t rank, size;
     uint64_t identity;
-    uint32_t gone;            /* members that are known to have left: collectives cannot end well */
     uint32_t channel;         /* of its messages, below GROUP_CHANNELS; 0: of all members */
     uint32_t sequence;        /* of the next collective on this geometry */
     struct coll_state *state; /* what src/coll keeps here: instances that run, early messages */
@@ -99,8 +100,6 @@ struct geometry_hooks {
     void (*group_closed)(struct group *group);
     /* A collective runs on it: closing waits until none does. NULL: never. */
     bool (*group_busy)(const struct group *group);
-    /* A member has left, group->gone says so already; what runs cannot end well. NULL: ignored. */
-    void (*member_gone)(struct group *group, uint32_t rank);
 };
 
 /* NULL unless the handle is a live geometry's; may be anything, is looked up and not read. */

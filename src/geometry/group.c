@@ -1,5 +1,5 @@
 /*
- * What a context knows of geometries: its groups by identity, and which endpoints have left.
+ * What a context knows of geometries: its groups by identity.
  *
  * All of it belongs to the context's owner. Other threads only post the closing of a group, and
  * look at `open` to see whether there is one.
@@ -35,17 +35,6 @@ void group_init(struct group *group, struct geometry *geometry, struct context *
     };
 }
 
-static uint32_t count_gone(const struct geometry_context *own, const struct topology *topology)
-{
-    size_t cursor = 0;
-    uint64_t endpoint;
-    uint32_t count = 0;
-
-    while (u64map_next(&own->gone, &cursor, &endpoint) != NULL)
-        count += topology_rank(topology, (uint32_t)endpoint) != TOPOLOGY_NO_RANK;
-    return count;
-}
-
 static const struct geometry_hooks *hooks_of(const struct group *group)
 {
     return group->geometry->client->hooks;
@@ -56,7 +45,6 @@ static struct group *open_group(struct geometry_context *own, struct group *grou
 {
     bool is_world = group->geometry->is_world;
 
-    group->gone = count_gone(own, group->topology);
     if (!is_world && u64map_put(&own->groups, group->identity, group) != 0)
         return NULL;
     atomic_store_explicit(&group->open, true, memory_order_relaxed);
@@ -119,45 +107,10 @@ void group_close(struct group *group)
     geometry_drop(group->geometry);
 }
 
-/* ---- who has gone ---- */
-
-static void member_gone(struct group *group, uint32_t endpoint)
-{
-    uint32_t rank = topology_rank(group->topology, endpoint);
-
-    if (rank == TOPOLOGY_NO_RANK)
-        return;
-    group->gone++;
-    if (hooks_of(group)->member_gone != NULL)
-        hooks_of(group)->member_gone(group, rank);
-}
-
 static void endpoint_gone(struct message_watch *watch, struct context *context, uint32_t endpoint)
 {
-    struct geometry_context *own = container_of(watch, struct geometry_context, watch);
-    size_t cursor = 0;
-    uint64_t identity;
-    struct group *group;
-
+    (void)watch;
     join_endpoint_gone(context, endpoint);
-    if (u64map_get(&own->gone, endpoint) != NULL || u64map_put(&own->gone, endpoint, own) != 0)
-        return;
-    if (atomic_load_explicit(&own->world.open, memory_order_relaxed))
-        member_gone(&own->world, endpoint);
-    while ((group = u64map_next(&own->groups, &cursor, &identity)) != NULL)
-        member_gone(group, endpoint);
-}
-
-/* A new incarnation of the endpoint: of the older geometries it can only be in the world. */
-static void endpoint_back(struct message_watch *watch, struct context *context, uint32_t endpoint)
-{
-    struct geometry_context *own = container_of(watch, struct geometry_context, watch);
-
-    (void)context;
-    if (u64map_remove(&own->gone, endpoint) == NULL)
-        return;
-    if (own->world.gone != 0 && topology_rank(own->world.topology, endpoint) != TOPOLOGY_NO_RANK)
-        own->world.gone--;
 }
 
 /* ---- attach, detach ---- */
@@ -176,7 +129,6 @@ int geometry_attach(struct context *context)
                IDENTITY_WORLD + context->offset);
     context->geometry = own;
     own->watch.gone = endpoint_gone;
-    own->watch.back = endpoint_back;
     message_watch(context, &own->watch);
     message_register(context, MESSAGE_GEOMETRY, join_handle_message, client);
     pthread_mutex_lock(&client->lock);
@@ -219,7 +171,6 @@ void geometry_detach(struct context *context)
         cursor = 0; /* closing has moved others */
     }
     u64map_finish(&own->groups);
-    u64map_finish(&own->gone);
     list_remove(&own->watch.link);
     context->geometry = NULL;
     free(own);

@@ -24,7 +24,6 @@
 #include "geometry/neighbour.h"
 #include "geometry/state.h"
 #include "p2p/message.h"
-#include "util/error.h"
 #include "util/log.h"
 
 #define RADIX 4u
@@ -148,56 +147,6 @@ static int send_message(struct join *join, struct context *context, struct edge 
     if (kind == JOIN_UP)
         join->up_number = message.number;
     return send_copies(join, context, edge, &message);
-}
-
-/* ---- the user's function ---- */
-
-static void creation_free(struct creation *creation)
-{
-    list_remove(&creation->link);
-    if (creation->geometry != NULL) {
-        atomic_store_explicit(&creation->geometry->creating, false, memory_order_relaxed);
-        geometry_drop(creation->geometry);
-    }
-    if (creation->parent != NULL)
-        geometry_drop(creation->parent);
-    free(creation);
-}
-
-/* Work of the creation's context. */
-static pami_result_t creation_done(pami_context_t context, void *cookie)
-{
-    struct creation *creation = cookie;
-    struct creation done = *creation;
-
-    pthread_mutex_lock(&done.client->lock);
-    creation_free(creation);
-    pthread_mutex_unlock(&done.client->lock);
-    if (done.result != PAMI_SUCCESS)
-        error_set(done.result, "geometry: a member left before all had called");
-    if (done.function != NULL)
-        done.function(context, done.cookie, done.result);
-    return PAMI_SUCCESS;
-}
-
-/* All joins are settled. The creation may be freed. */
-static void creation_complete(struct creation *creation)
-{
-    struct context *context = creation->context;
-
-    if (creation->geometry != NULL) {
-        if (creation->result == PAMI_SUCCESS)
-            geometry_ready(creation->geometry, creation->identity);
-        else
-            atomic_store_explicit(&creation->geometry->state, GEOMETRY_FAILED,
-                                  memory_order_relaxed);
-    }
-    if (context == NULL) {
-        creation_free(creation);
-        return;
-    }
-    workqueue_post(&context->work, &creation->work, creation_done, creation);
-    context->ports[0]->ops->wake(context->ports[0]);
 }
 
 /* ---- the state of a join ---- */
@@ -347,11 +296,32 @@ static bool take(struct join *join, struct context *context, uint32_t task,
     return take_here(join, context, task, message);
 }
 
+/* A HERE that came too late for its join stays; the next one of the same key takes its place. */
+static bool replace_here(struct geometry_client *client, uint32_t task,
+                         const struct message *message)
+{
+    struct list *item;
+
+    list_for_each (item, &client->early) {
+        struct early *early = list_entry(item, struct early, link);
+
+        if (early->message.kind != JOIN_HERE || early->task != task ||
+            !key_equal(&early->message.key, &message->key))
+            continue;
+        early->message = *message;
+        return true;
+    }
+    return false;
+}
+
 static void keep_early(struct geometry_client *client, struct context *context, uint32_t task,
                        const struct message *message)
 {
-    struct early *early = malloc(sizeof(*early));
+    struct early *early;
 
+    if (message->kind == JOIN_HERE && replace_here(client, task, message))
+        return;
+    early = malloc(sizeof(*early));
     if (early == NULL) {
         if (context->counters[COUNTER_LOST]++ == 0)
             log_error("out of memory: a message about a geometry is lost");

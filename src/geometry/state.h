@@ -41,7 +41,6 @@ struct geometry_context {
     struct list link;
     struct message_watch watch;
     struct u64map groups; /* by identity, open ones, without the world */
-    struct u64map gone;   /* by endpoint: those that have left and not come back */
     struct group world;
     struct topology world_topology;
 };
@@ -82,7 +81,7 @@ void group_close(struct group *group);
 /* The context of this offset, NULL when there is none. */
 struct context *geometry_context_at(struct geometry_client *client, uint32_t offset);
 
-/* join.c: the end of a call to create, on this task. */
+/* A call to create that this task has made and whose fn has not run. */
 struct creation {
     struct geometry_client *client;
     struct geometry *geometry; /* held; NULL: this task is no member, or the caller's list is */
@@ -97,7 +96,12 @@ struct creation {
     pami_work_t work;
 };
 
-/* Starts a creation, which is the protocol's from now on. 0 or -ENOMEM with nothing changed. */
+/* creation.c; under the client's mutex. Complete: all joins are settled; it may be freed. */
+void creation_complete(struct creation *creation);
+void creation_free(struct creation *creation);
+
+/* join.c: starts a creation, which is the protocol's from now on. 0, or -ENOMEM with nothing
+ * changed. */
 int join_start(struct creation *creation);
 void join_handle_message(pami_context_t context, void *cookie, const void *header, size_t bytes,
                          const void *pipe, size_t data_bytes, pami_endpoint_t origin,

@@ -80,12 +80,10 @@ void message_discard(struct receive *receive);
 /* The message behind `recv`, inside a handler. */
 struct receive *message_receive(pami_recv_t *recv);
 
-/* Learn of endpoints that have gone, and of those that came back as new ones. A watcher is a member
- * of what it concerns; `back` may be NULL, and must neither send nor take itself off the list. */
+/* Learn of endpoints that have gone. A watcher is a member of what it concerns. */
 struct message_watch {
     struct list link;
     void (*gone)(struct message_watch *watch, struct context *context, uint32_t endpoint);
-    void (*back)(struct message_watch *watch, struct context *context, uint32_t endpoint);
 };
 
 void message_watch(struct context *context, struct message_watch *watch);

@@ -98,17 +98,9 @@ bool p2p_is_valid(const struct client_core *core, uint32_t endpoint)
 /* Its path leads to a new incarnation. */
 static void come_back(struct p2p *p2p, struct peer *peer)
 {
-    struct list *item;
-
     peer->packet_path = NULL;
     peer->gone = false;
     p2p_reset(p2p, peer);
-    list_for_each (item, &p2p->watches) {
-        struct message_watch *watch = list_entry(item, struct message_watch, link);
-
-        if (watch->back != NULL)
-            watch->back(watch, p2p->context, peer->endpoint);
-    }
 }
 
 struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, int *error)

@@ -1,7 +1,7 @@
 /*
- * Creations of geometries under trouble: any groups, ids that come again at once, several under way,
- * parents, any of the contexts, slow tasks, and tasks that die. fn runs once for each call, never
- * before all have called, and with an error only where somebody has died.
+ * Creations of geometries under trouble: any groups, ids that come again at once, several under
+ * way, parents, any of the contexts, slow tasks, and tasks that die. fn runs once for each call,
+ * never before all have called, and with an error only where somebody has died.
  *
  * With more than 70 tasks: one geometry of all, for the time and memory it takes.
  *
