@@ -24,6 +24,7 @@
 #define NEEDS_EQUAL 16u       /* blocks of equal bytes */
 #define NEEDS_DIVISIBLE 32u   /* at least one element for each member */
 #define NEEDS_ONE_NODE 64u    /* all members share a node's memory */
+#define NEEDS_LEVELS 128u     /* several nodes, one of them with several members */
 
 struct collective;
 struct group;
@@ -67,6 +68,9 @@ extern const size_t algorithm_count;
 
 /* shared/row.c */
 algorithm_make_function shared_make;
+
+/* hierarchy.c */
+algorithm_make_function hierarchy_make;
 
 /* alg_*.c */
 extern const struct schedule_ops barrier_dissemination, barrier_tree;

@@ -52,10 +52,11 @@ enum coll_channel {
 };
 
 struct coll_state {
-    struct list reserved; /* machines of this group that have numbers of their own */
-    struct arena *arena;  /* of shared memory, NULL until used */
-    int one_node;         /* of a sub-group: 1 yes, -1 no, 0 not asked yet */
-    uint32_t runs;        /* machines that run, those of sub-groups too */
+    struct list reserved;  /* machines of this group that have numbers of their own */
+    struct arena *arena;   /* of shared memory, NULL until used */
+    struct levels *levels; /* of hierarchies, NULL until used */
+    int places;            /* of a sub-group: where its members are; 0: not asked yet */
+    uint32_t runs;         /* machines that run, those of sub-groups too */
     struct coll_state *parent;
     struct group *subs[GROUP_CHANNELS];
 };

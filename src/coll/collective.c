@@ -55,7 +55,7 @@ static pami_result_t needs_more(const struct algorithm *row, unsigned unmet)
         "a commutative operator",    "a power of two of members",
         "an even number of members", "blocks that follow one another",
         "blocks of equal size",      "at least one element for each member",
-        "members on one node",
+        "members on one node",       "several nodes with several members",
     };
     unsigned first = (unsigned)__builtin_ctz(unmet);
 

@@ -153,6 +153,7 @@ static void group_closed(struct group *group)
     for (uint32_t i = 1; i < GROUP_CHANNELS; i++)
         if (state->subs[i] != NULL)
             sub_free(container_of(state->subs[i], struct group_sub, group));
+    free(state->levels);
     free(state);
     group->state = NULL;
 }

@@ -57,6 +57,8 @@ unsigned algorithm_unmet_by_members(const struct algorithm *row, const struct gr
         unmet |= NEEDS_EVEN;
     if ((row->needs & NEEDS_ONE_NODE) && !group_on_one_node(group))
         unmet |= NEEDS_ONE_NODE;
+    if ((row->needs & NEEDS_LEVELS) && !group_has_levels(group))
+        unmet |= NEEDS_LEVELS;
     return unmet;
 }
 
@@ -98,7 +100,8 @@ const struct algorithm *algorithm_find(pami_xfer_type_t type, const char *name)
 /* What remains to be asked of the arguments when the members fit. */
 static unsigned needs_of_arguments(const struct algorithm *row)
 {
-    unsigned needs = row->needs & ~(NEEDS_POWER_OF_TWO | NEEDS_EVEN | NEEDS_ONE_NODE);
+    unsigned needs =
+        row->needs & ~(NEEDS_POWER_OF_TWO | NEEDS_EVEN | NEEDS_ONE_NODE | NEEDS_LEVELS);
 
     switch (row->type) {
     case PAMI_XFER_ALLGATHERV:

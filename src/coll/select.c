@@ -41,6 +41,9 @@ static const struct preference preferences[] = {
     {PAMI_XFER_ALLTOALL, "Shared", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_SCAN, "Shared", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_REDUCE_SCATTER, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_BARRIER, "Hierarchical", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_BROADCAST, "Hierarchical", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_ALLREDUCE, "Hierarchical", ALL_SIZES, ALL_MEMBERS},
 
     {PAMI_XFER_BARRIER, "Dissemination", ALL_SIZES, ALL_MEMBERS},
 

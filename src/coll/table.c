@@ -234,6 +234,15 @@ const struct algorithm algorithm_table[] = {
      .needs = NEEDS_ONE_NODE, .make = shared_make},
     {PAMI_XFER_REDUCE_SCATTER, "Shared", "Everybody combines its block from the slots of all.",
      .needs = NEEDS_ONE_NODE, .make = shared_make},
+
+    /* Several nodes: a level for each node's members, one for their leaders; see hierarchy.c. */
+    {PAMI_XFER_BARRIER, "Hierarchical", "To the node's leader, among leaders, from the leader.",
+     .needs = NEEDS_LEVELS, .make = hierarchy_make},
+    {PAMI_XFER_BROADCAST, "Hierarchical",
+     "On the root's node, among the nodes' leaders, on the other nodes.", .needs = NEEDS_LEVELS,
+     .make = hierarchy_make},
+    {PAMI_XFER_ALLREDUCE, "Hierarchical", "To the node's leader, among leaders, from the leader.",
+     .needs = NEEDS_LEVELS | NEEDS_COMMUTATIVE, .make = hierarchy_make},
 };
 
 const size_t algorithm_count = COUNT(algorithm_table);

@@ -25,7 +25,7 @@ struct shared_run {
     struct shared_machine shared;
     struct collective collective;
     struct machine *fallback; /* NULL: not fallen back */
-    bool running, fell_back;
+    bool running, fell_back, has_ticks;
     bool keeps; /* `kept` has a copy of the source */
     char kept[KEEP_BYTES];
 };
@@ -99,7 +99,7 @@ static void finish(struct shared_run *run, pami_result_t result)
 {
     struct machine *machine = &run->machine;
 
-    run->running = false;
+    run->running = run->has_ticks = false;
     if (!run->fell_back)
         machine_number(machine);
     coll_ends(machine->group);
@@ -209,27 +209,49 @@ static struct arena *arena_of(struct group *group)
     return state->arena;
 }
 
+/* Take ticks of the arena, if it can do this at all. */
+static void take_ticks(struct shared_run *run)
+{
+    struct arena *arena = arena_of(run->machine.group);
+    struct shared_call call;
+
+    fill_call(&call, run->machine.group, &run->collective);
+    run->has_ticks = arena != NULL && shared_can(arena, &call);
+    if (run->has_ticks)
+        shared_reset(&run->shared, arena, &call, on_done);
+}
+
+/*
+ * Collectives of an arena run in the order of their ticks, on all members the same. One that is part
+ * of a composition takes its ticks when the composition starts, as it takes its numbers. Several
+ * runs of one machine, in a pipeline, are alone with each other in their order.
+ */
+static void reserve(struct machine *machine, uint32_t runs)
+{
+    machine_reserve(machine, runs);
+    if (runs == 1)
+        take_ticks(run_of(machine));
+}
+
 static void start(struct machine *machine)
 {
     struct shared_run *run = run_of(machine);
-    struct arena *arena = arena_of(machine->group);
-    struct shared_call call;
 
     run->running = true;
     run->fell_back = run->keeps = false;
     coll_runs(machine->group);
     if (machine->numbers == 0)
         machine_reserve(machine, 1);
-    if (arena == NULL) {
+    if (!run->has_ticks)
+        take_ticks(run);
+    if (!run->has_ticks && machine->group->state->arena == NULL) {
         finish(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
         return;
     }
-    fill_call(&call, machine->group, &run->collective);
-    if (!shared_can(arena, &call)) {
+    if (!run->has_ticks) {
         fall_back(run);
         return;
     }
-    shared_reset(&run->shared, arena, &call, on_done);
     if (reads_later(run))
         keep_contribution(run);
     shared_start(&run->shared);
@@ -253,6 +275,8 @@ static void release(struct machine *machine)
     struct shared_run *run = run_of(machine);
 
     machine_release_numbers(machine);
+    if (run->has_ticks)
+        shared_give_up(&run->shared);
     collective_release(&run->collective);
     pool_put(&machine->group->context->shared->runs, run);
 }
@@ -282,7 +306,7 @@ void shared_runs_init(struct shared *shared)
 static const struct machine_ops shared_machine_ops = {
     .name = "shared",
     .reset = reset,
-    .reserve = machine_reserve,
+    .reserve = reserve,
     .start = start,
     .release = release,
     .give_up = give_up,
@@ -300,7 +324,7 @@ int shared_make(struct group *group, const struct algorithm *row, struct collect
     }
     machine_init(&run->machine, &shared_machine_ops, group);
     run->fallback = NULL;
-    run->running = false;
+    run->running = run->has_ticks = false;
     run->collective = *collective;
     *machine = &run->machine;
     return 0;
