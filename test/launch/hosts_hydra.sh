@@ -1,6 +1,6 @@
 #!/bin/bash
 # MPICH's mpiexec.hydra over two hosts: nodes by its map, cards and fences across, ends.
-# Run: timeout=120
+# Run: timeout=300
 # shellcheck disable=SC2034,SC2154 # variables of "functions"
 
 . "$(dirname "$0")/functions"
@@ -23,6 +23,7 @@ has out 'task 4/6 node 0/2 local 0 1 4 5'
 run 0 "${over[@]}" -n 4 "$job"
 is out ''
 run 0 "${over[@]}" -n 4 "$job" --fences 20
+messages "${over[@]}" -n 4
 run 7 "${over[@]}" -n 4 "$job" --abort 7
 start=$(now)
 what='a task dies'

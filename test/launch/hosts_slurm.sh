@@ -1,7 +1,7 @@
 #!/bin/bash
 # Slurm's srun over two hosts, by a Slurm that this test starts: nodes by number with PMIx, by its
 # map with PMI-2; cards and fences across.
-# Run: timeout=180
+# Run: timeout=300
 # shellcheck disable=SC2034,SC2154 # variables of "functions"
 
 . "$(dirname "$0")/functions"
@@ -42,5 +42,6 @@ for kind in pmix pmi2; do
     run 0 "${over[@]}" --mpi=$kind "$job"
     is out ''
     run 0 "${over[@]}" --mpi=$kind "$job" --fences 5
+    messages "${over[@]}" --mpi=$kind
 done
 finish
