@@ -171,6 +171,7 @@ struct ofi_slot {
     struct list reads;   /* remote reads under way */
     struct list orphans; /* of those, nobody waits for these any more */
     uint32_t reads_open; /* reads not finished */
+    int completed;       /* transfers that ended since the last advance looked */
     struct ofi_link *last;
     struct fi_cq_data_entry stash[OFI_BATCH]; /* taken from the queue, not looked at */
     uint32_t stash_count;

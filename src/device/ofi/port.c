@@ -326,7 +326,8 @@ int ofi_advance(struct port *base)
         if (count < OFI_BATCH)
             break;
     }
-    events += follow_up(slot);
+    events += follow_up(slot) + slot->completed;
+    slot->completed = 0;
     if (events != 0)
         slot->false_alarms = 0;
     else if (++slot->idle > IDLE_LOOKS)

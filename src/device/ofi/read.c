@@ -79,8 +79,10 @@ static void finish(struct ofi_slot *slot, struct remote_read *read)
     if (transfer != NULL)
         slot->reads_open--;
     free(read);
-    if (transfer != NULL)
-        transfer->done(transfer, error);
+    if (transfer == NULL)
+        return;
+    slot->completed++;
+    transfer->done(transfer, error);
 }
 
 static void piece_done(struct ofi_slot *slot, struct ofi_operation *operation, int error)
