@@ -225,9 +225,9 @@ static struct pmix_abi_value *find(struct pmix *pmix, const char *key, int *stat
     snprintf(name, sizeof name, KEY_PREFIX "%s", key);
     if (key_owner(pmix, key, &rank))
         return ask(pmix, rank, name, "pmix.immediate", status);
-    /* Whoever it was; mostly the first. */
+    /* Whoever it was; mostly the first. The fence has brought it here, so the server is spared. */
     for (rank = 0; rank < pmix->base.tasks && value == NULL; rank++)
-        value = ask(pmix, rank, name, "pmix.immediate", status);
+        value = ask(pmix, rank, name, "pmix.optional", status);
     return value;
 }
 
