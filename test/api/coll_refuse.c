@@ -1,0 +1,172 @@
+/*
+ * What PAMI_Collective refuses, with a text that names the argument, and that a refused call leaves
+ * no trace: the members go on together afterwards. Members that call with different sizes get an
+ * error and nothing else is disturbed.
+ *
+ * Run: tasks=1,2,3 timeout=60
+ */
+#include "coll.h"
+
+static int numbers[64];
+
+static pami_result_t call(struct job *job, pami_xfer_type_t type, const pami_collective_t *cmd)
+{
+    struct told told;
+    pami_xfer_t xfer = coll_xfer(algorithm_of(world_of(job), type), &told);
+
+    xfer.cmd = *cmd;
+    return PAMI_Collective(job->context[0], &xfer);
+}
+
+#define REFUSED(type, cmd, word)                                                                   \
+    do {                                                                                           \
+        CHECK_RESULT(call(job, type, &(cmd)), PAMI_INVAL);                                         \
+        test_check_text(__FILE__, __LINE__, "PAMI_Collective(", word);                             \
+    } while (0)
+
+static void handles(struct job *job)
+{
+    struct told told;
+    pami_xfer_t xfer = coll_xfer(algorithm_of(world_of(job), PAMI_XFER_BARRIER), &told);
+    const pami_algorithm_t wrong[] = {0,
+                                      1,
+                                      4711,
+                                      (pami_algorithm_t)-1,
+                                      xfer.algorithm ^ 1u << 11,
+                                      xfer.algorithm + ((size_t)1 << 30),
+                                      (pami_algorithm_t)job};
+    size_t lengths[2];
+
+    CHECK_REFUSED(PAMI_Collective(NULL, &xfer), PAMI_INVAL, "context");
+    CHECK_REFUSED(PAMI_Collective(job->context[0], NULL), PAMI_INVAL, "cmd");
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        xfer.algorithm = wrong[i];
+        CHECK_REFUSED(PAMI_Collective(job->context[0], &xfer), PAMI_INVAL, "algorithm");
+    }
+    CHECK_REFUSED(PAMI_Geometry_algorithms_num(NULL, PAMI_XFER_BARRIER, lengths), PAMI_INVAL,
+                  "geometry");
+    CHECK_REFUSED(PAMI_Geometry_algorithms_num(world_of(job), PAMI_XFER_COUNT, lengths), PAMI_INVAL,
+                  "type");
+    CHECK_REFUSED(PAMI_Geometry_algorithms_num(world_of(job), PAMI_XFER_BARRIER, NULL), PAMI_INVAL,
+                  "lists_lengths");
+}
+
+static void reductions(struct job *job)
+{
+    const pami_allreduce_t good = {.sndbuf = (char *)numbers,
+                                   .stype = PAMI_TYPE_SIGNED_INT,
+                                   .stypecount = 4,
+                                   .rcvbuf = (char *)(numbers + 32),
+                                   .rtype = PAMI_TYPE_SIGNED_INT,
+                                   .rtypecount = 4,
+                                   .op = PAMI_DATA_SUM};
+    pami_collective_t cmd;
+    pami_type_t open;
+
+    CHECK_OK(PAMI_Type_create(&open));
+#define BAD(member, value, word)                                                                   \
+    do {                                                                                           \
+        cmd.xfer_allreduce = good;                                                                 \
+        cmd.xfer_allreduce.member = value;                                                         \
+        REFUSED(PAMI_XFER_ALLREDUCE, cmd, word);                                                   \
+    } while (0)
+    BAD(sndbuf, NULL, "sndbuf");
+    BAD(rcvbuf, NULL, "rcvbuf");
+    BAD(stype, NULL, "stype");
+    BAD(stype, open, "stype");
+    BAD(rtype, open, "rtype");
+    BAD(rtype, (pami_type_t)job, "rtype");
+    BAD(rtypecount, 3, "rtypecount");
+    BAD(stypecount, SIZE_MAX / 2, "stypecount");
+    BAD(op, PAMI_DATA_COPY, "op");
+    BAD(op, PAMI_DATA_NOOP, "op");
+    BAD(op, PAMI_DATA_MAXLOC, "op");
+#undef BAD
+    CHECK_OK(PAMI_Type_destroy(&open));
+}
+
+static void moves(struct job *job)
+{
+    pami_endpoint_t nobody = job_endpoint(job, job->tasks - 1, 0) + 1;
+    size_t *counts = test_zalloc(job->tasks * sizeof *counts);
+    int *narrow = test_zalloc(job->tasks * sizeof *narrow);
+    pami_collective_t cmd;
+
+    cmd.xfer_broadcast = (pami_broadcast_t){nobody, (char *)numbers, PAMI_TYPE_BYTE, 1};
+    REFUSED(PAMI_XFER_BROADCAST, cmd, "root");
+    cmd.xfer_broadcast = (pami_broadcast_t){0, NULL, PAMI_TYPE_BYTE, 1};
+    REFUSED(PAMI_XFER_BROADCAST, cmd, "buf");
+    cmd.xfer_allgather = (pami_allgather_t){(char *)numbers,        PAMI_TYPE_BYTE, 3,
+                                            (char *)(numbers + 32), PAMI_TYPE_BYTE, 4};
+    REFUSED(PAMI_XFER_ALLGATHER, cmd, "stypecount");
+    cmd.xfer_allgatherv = (pami_allgatherv_t){
+        (char *)numbers, PAMI_TYPE_BYTE, 1, (char *)(numbers + 32), PAMI_TYPE_BYTE, NULL, counts};
+    REFUSED(PAMI_XFER_ALLGATHERV, cmd, "rtypecounts");
+    counts[job->task] = 1;
+    cmd.xfer_allgatherv = (pami_allgatherv_t){
+        (char *)numbers, PAMI_TYPE_BYTE, 1, (char *)(numbers + 32), PAMI_TYPE_BYTE, counts, NULL};
+    REFUSED(PAMI_XFER_ALLGATHERV, cmd, "displs");
+    narrow[job->task] = -1;
+    cmd.xfer_allgatherv_int = (pami_allgatherv_int_t){
+        (char *)numbers, PAMI_TYPE_BYTE, 1, (char *)(numbers + 32), PAMI_TYPE_BYTE, narrow, narrow};
+    REFUSED(PAMI_XFER_ALLGATHERV_INT, cmd, "negative");
+    cmd.xfer_reduce_scatter = (pami_reduce_scatter_t){(char *)numbers,        PAMI_TYPE_BYTE, 0,
+                                                      (char *)(numbers + 32), PAMI_TYPE_BYTE, NULL,
+                                                      PAMI_DATA_SUM,          NULL,           0};
+    REFUSED(PAMI_XFER_REDUCE_SCATTER, cmd, "rcounts");
+    free(counts);
+    free(narrow);
+}
+
+/* The last task has another idea of the size. */
+static void disagree(struct job *job)
+{
+    struct told told, after;
+    pami_xfer_t xfer = coll_xfer(algorithm_of(world_of(job), PAMI_XFER_ALLREDUCE), &told);
+    struct algorithms all = algorithms_of(world_of(job), PAMI_XFER_ALLREDUCE);
+    size_t count = job->task == job->tasks - 1 && job->tasks > 1 ? 3 : 2;
+
+    for (size_t i = 0; i < all.count[0]; i++)
+        if (strstr(all.metadata[0][i].name, "RecursiveDoubling") != NULL)
+            xfer.algorithm = all.handle[0][i];
+    xfer.cmd.xfer_allreduce = (pami_allreduce_t){.sndbuf = (char *)numbers,
+                                                 .stype = PAMI_TYPE_SIGNED_INT,
+                                                 .stypecount = count,
+                                                 .rcvbuf = (char *)(numbers + 32),
+                                                 .rtype = PAMI_TYPE_SIGNED_INT,
+                                                 .rtypecount = count,
+                                                 .op = PAMI_DATA_SUM};
+    coll_start(job->context[0], &xfer);
+    WAIT(job, told.count != 0);
+    CHECK(job->tasks == 1 ? told.result == PAMI_SUCCESS : told.result != PAMI_SUCCESS);
+    for (int i = 0; i < 10; i++) {
+        int mine = 1, sum = 0;
+
+        xfer = coll_xfer(algorithm_of(world_of(job), PAMI_XFER_ALLREDUCE), &after);
+        xfer.cmd.xfer_allreduce = (pami_allreduce_t){(char *)&mine,
+                                                     PAMI_TYPE_SIGNED_INT,
+                                                     1,
+                                                     (char *)&sum,
+                                                     PAMI_TYPE_SIGNED_INT,
+                                                     1,
+                                                     PAMI_DATA_SUM,
+                                                     NULL,
+                                                     0};
+        coll_run(job, job->context[0], &xfer);
+        CHECK(sum == (int)job->tasks);
+    }
+    algorithms_free(&all);
+}
+
+int main(void)
+{
+    struct job job;
+
+    job_start(&job, "coll-refuse", 1);
+    handles(&job);
+    reductions(&job);
+    moves(&job);
+    disagree(&job);
+    job_finish(&job);
+    return 0;
+}
