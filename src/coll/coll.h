@@ -24,6 +24,8 @@
 
 /* What PAMI_Collective has to tell when its machine is done. */
 struct coll_operation {
+    struct list link; /* in coll.started */
+    struct machine *machine;
     struct context *context;
     pami_event_function cb_done;
     void *cookie;
@@ -34,6 +36,7 @@ struct coll {
     struct flight_table flights;
     struct pool instances;  /* struct instance */
     struct pool operations; /* struct coll_operation */
+    struct list started;    /* operations that are not complete */
     struct list running;    /* instances */
     struct message_watch watch;
     /* What the last PAMI_Collective resolved its algorithm to; handle 0: nothing. */

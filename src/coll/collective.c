@@ -18,6 +18,7 @@ static void operation_done(struct machine *machine, pami_result_t result)
     struct context *context = operation->context;
 
     context_complete(context, operation->cb_done, operation->cookie, result);
+    list_remove(&operation->link);
     pool_put(&context->coll->operations, operation);
     machine->ops->release(machine);
 }
@@ -95,6 +96,7 @@ static pami_result_t run(struct group *group, const struct algorithm *row,
         pool_put(&coll->operations, operation);
         return error_set(PAMI_ENOMEM, "PAMI_Collective: %s: out of memory", row->name);
     }
+    operation->machine = machine;
     operation->context = group->context;
     operation->cb_done = cmd->cb_done;
     operation->cookie = cmd->cookie;
@@ -102,6 +104,7 @@ static pami_result_t run(struct group *group, const struct algorithm *row,
     machine->cookie = operation;
     if (row->make != NULL)
         coll->ran[row - algorithm_table]++;
+    list_push_back(&coll->started, &operation->link);
     machine->ops->start(machine);
     return PAMI_SUCCESS;
 }

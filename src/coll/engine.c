@@ -173,6 +173,12 @@ static void release(struct machine *machine)
 {
     struct instance *instance = instance_of(machine);
 
+    if (unlikely(instance->running)) {
+        list_remove(&instance->link);
+        flight_drop(&instance->coll->flights, &instance->flight);
+        instance_free(instance);
+        return;
+    }
     instance->released = true;
     if (instance->pending == 0)
         instance_free(instance);

@@ -185,6 +185,12 @@ size_t flight_end(struct flight_table *table, struct flight *flight)
     return likely(list_empty(&flight->early)) ? 0 : drop_early(flight);
 }
 
+void flight_drop(struct flight_table *table, struct flight *flight)
+{
+    take_out(table, find_same(table, flight));
+    free_early_quietly(flight);
+}
+
 struct early *flight_take(struct flight *flight, uint32_t origin)
 {
     struct list *item;

@@ -83,6 +83,9 @@ int flight_begin(struct flight_table *table, struct flight *flight);
 /* It has ended; early messages that nobody took are dropped. Returns how many. */
 size_t flight_end(struct flight_table *table, struct flight *flight);
 
+/* At the end of the context: the same, and p2p is not told. */
+void flight_drop(struct flight_table *table, struct flight *flight);
+
 /* The oldest early message from an endpoint, taken out, or NULL. */
 struct early *flight_take(struct flight *flight, uint32_t origin);
 

@@ -137,6 +137,22 @@ static int group_opened(struct group *group)
     return 0;
 }
 
+/* The context ends while collectives run. */
+static void drop_operations(struct coll *coll, const struct group *group)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &coll->started) {
+        struct coll_operation *operation = list_entry(item, struct coll_operation, link);
+
+        if (operation->machine->group != group)
+            continue;
+        list_remove(item);
+        operation->machine->ops->release(operation->machine);
+        pool_put(&coll->operations, operation);
+    }
+}
+
 static void group_closed(struct group *group)
 {
     struct coll *coll = group->context->coll;
@@ -146,6 +162,7 @@ static void group_closed(struct group *group)
         return;
     if (coll != NULL) {
         coll->last_handle = PAMI_ALGORITHM_NULL;
+        drop_operations(coll, group);
         am_group_closed(group);
         arena_group_closed(group->context->shared, group->identity);
         flight_forget(&coll->flights, group->identity);
@@ -213,6 +230,7 @@ int coll_attach(struct context *context)
     if (coll == NULL)
         return -ENOMEM;
     coll->context = context;
+    list_init(&coll->started);
     list_init(&coll->running);
     if (flight_table_init(&coll->flights, context) != 0 || am_attach(context) != 0 ||
         shared_attach(context) != 0) {

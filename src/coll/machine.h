@@ -43,7 +43,7 @@ struct machine_ops {
     void (*reserve)(struct machine *machine, uint32_t runs);
     /* Never blocks; may complete, and so call `done`, before it returns. */
     void (*start)(struct machine *machine);
-    /* Free everything; not while it runs. */
+    /* Free everything. While it runs only at the end of the context, without a word to anybody. */
     void (*release)(struct machine *machine);
     /*
      * It cannot end well. While it runs: tell the members that wait for this one, end with

@@ -136,7 +136,7 @@ static char *combine_slots(const struct shared_machine *machine, uint64_t index,
     char *into = machine->arena->shared->scratch[0];
     uint32_t rank = machine->arena->rank;
 
-    for (uint32_t i = count; i-- > 0;) {
+    for (uint32_t i = bytes != 0 ? count : 0; i-- > 0;) {
         const char *data = i == rank && own_block != POSTED
                                ? own_operand(machine, own_block, own_offset, bytes)
                                : shared_slot(machine, index, i) + shift;
