@@ -117,7 +117,7 @@ static void links_drop(struct links *links)
     }
 }
 
-/* A collective like `from` on another group: the same buffers, one more reference to their types. */
+/* A collective like `from` on another group: the same buffers, their types held once more. */
 static struct collective like(const struct collective *from, pami_xfer_type_t type, uint32_t root)
 {
     struct collective made = *from;

@@ -104,8 +104,8 @@ int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks
 /* All members of a group are tasks of one node. Remembered; the same on all members. */
 bool group_on_one_node(const struct group *group);
 
-/* Its members are tasks of several nodes, but not each of another one. The same on all members; false
- * for sub-groups. */
+/* Its members are tasks of several nodes, but not each of another one. The same on all members;
+ * false for sub-groups. */
 bool group_has_levels(const struct group *group);
 
 /* The group made for a channel, or NULL. */

@@ -80,7 +80,7 @@ struct geometry {
     atomic_bool creating; /* fn of its creation has not run */
     atomic_uint users;    /* whoever keeps it: the handle, open groups, creations */
     struct list link;     /* in the client's list */
-    atomic_int places;    /* where the members' tasks are, as floor coll has found out; 0: not yet */
+    atomic_int places;    /* floor coll's: where the members' tasks are, 0: not known yet */
     size_t attributes[3]; /* OPTIMIZE, NONCONTIG, MEMORY_OPTIMIZE: kept, without effect */
     /* The tasks of the members, each once, in the order of their first members. */
     uint32_t *tasks; /* NULL: the topology is a stride, and so are they */

@@ -7,7 +7,7 @@
  * Run: tasks=2 nodes=2 args="destroy"
  * Run: tasks=2 nodes=2 args="return"
  * Run: tasks=2 args="packets"
- * Run: tasks=2 args="destroy" env="PAMI_SHM_SINGLE_COPY=off PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2"
+ * Run: tasks=2 args="destroy" env="PAMI_SHM_SINGLE_COPY=off PAMI_SHM_RING_SLOTS=8"
  */
 #include "rma.h"
 

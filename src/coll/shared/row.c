@@ -222,9 +222,9 @@ static void take_ticks(struct shared_run *run)
 }
 
 /*
- * Collectives of an arena run in the order of their ticks, on all members the same. One that is part
- * of a composition takes its ticks when the composition starts, as it takes its numbers. Several
- * runs of one machine, in a pipeline, are alone with each other in their order.
+ * Collectives of an arena run in the order of their ticks, on all members the same. One that is
+ * part of a composition takes its ticks when the composition starts, as it takes its numbers.
+ * Several runs of one machine, in a pipeline, are alone with each other in their order.
  */
 static void reserve(struct machine *machine, uint32_t runs)
 {

@@ -93,8 +93,8 @@ bool shared_is_next(const struct shared_machine *machine);
 /* Never blocks; `done` is called from an advance or before this returns. */
 void shared_start(struct shared_machine *machine);
 
-/* Forgets a machine whose collective has failed elsewhere; `done` is not called. The arena cannot be
- * used by its group any more. */
+/* Forgets a machine whose collective has failed elsewhere; `done` is not called. The arena cannot
+ * be used by its group any more. */
 void shared_give_up(struct shared_machine *machine);
 
 /* ---- between the files of this folder ---- */
