@@ -31,6 +31,12 @@ struct coll_operation {
     void *cookie;
 };
 
+/* What a context keeps of the table of algorithms. */
+struct coll_rows {
+    struct select_table select;
+    uint64_t ran[COLL_ROWS_MAX]; /* by row */
+};
+
 struct coll {
     struct context *context;
     struct flight_table flights;
@@ -42,8 +48,7 @@ struct coll {
     /* What the last PAMI_Collective resolved its algorithm to; handle 0: nothing. */
     pami_algorithm_t last_handle;
     struct group *last_group;
-    uint64_t ran[COLL_ROWS_MAX]; /* by row of the table */
-    struct select_table select;
+    struct coll_rows *rows; /* NULL until a group is opened: idle contexts are to be small */
 };
 
 /* Channels of the library's own sub-groups; 0 is the geometry itself. */

@@ -71,7 +71,7 @@ static pami_result_t row_of(const struct group *group, pami_algorithm_t handle,
 
     *row = algorithm_handle_row(handle);
     if (*row == NULL) {
-        *row = select_row(&group->context->coll->select, group, collective);
+        *row = select_row(&group->context->coll->rows->select, group, collective);
         if (*row == NULL)
             return error_set(PAMI_UNIMPL, "PAMI_Collective: %s: no algorithm is built in",
                              collective_name(collective->type));
@@ -103,7 +103,7 @@ static pami_result_t run(struct group *group, const struct algorithm *row,
     machine->done = operation_done;
     machine->cookie = operation;
     if (row->make != NULL)
-        coll->ran[row - algorithm_table]++;
+        coll->rows->ran[row - algorithm_table]++;
     list_push_back(&coll->started, &operation->link);
     machine->ops->start(machine);
     return PAMI_SUCCESS;

@@ -156,7 +156,7 @@ static int bind_part(struct composed *composed, uint32_t stage, uint32_t part, u
         return error;
     if (*machine != NULL)
         return (*machine)->ops->reset(*machine, &to);
-    row = select_row_of_messages(&group->context->coll->select, group, &to);
+    row = select_row_of_messages(&group->context->coll->rows->select, group, &to);
     if (row == NULL) {
         collective_release(&to);
         return -ENOMEM;

@@ -228,7 +228,7 @@ static void start(struct machine *machine)
 
     name_flight(instance);
     instance->running = true;
-    instance->coll->ran[instance->algorithm - algorithm_table]++;
+    instance->coll->rows->ran[instance->algorithm - algorithm_table]++;
     coll_runs(machine->group);
     flight_begin(&instance->coll->flights, &instance->flight);
     list_push_back(&instance->coll->running, &instance->link);

@@ -137,7 +137,7 @@ static void add(struct links *links, struct group *group, struct collective *col
 {
     const struct algorithm *row;
 
-    row = select_row(&group->context->coll->select, group, collective);
+    row = select_row(&group->context->coll->rows->select, group, collective);
     if (links->error != 0 || row == NULL) {
         collective_release(collective);
         links->error = links->error != 0 ? links->error : -ENOSYS;

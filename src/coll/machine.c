@@ -129,6 +129,14 @@ int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks
 
 static int group_opened(struct group *group)
 {
+    struct coll *coll = group->context->coll;
+
+    if (coll->rows == NULL) {
+        coll->rows = calloc(1, sizeof(*coll->rows));
+        if (coll->rows == NULL)
+            return -ENOMEM;
+        select_table_init(&coll->rows->select);
+    }
     group->state = calloc(1, sizeof(*group->state));
     if (group->state == NULL)
         return -ENOMEM;
@@ -240,7 +248,6 @@ int coll_attach(struct context *context)
     }
     pool_init(&coll->instances, sizeof(struct instance), CACHE_LINE);
     pool_init(&coll->operations, sizeof(struct coll_operation), 0);
-    select_table_init(&coll->select);
     coll->watch.gone = gone;
     message_watch(context, &coll->watch);
     message_register(context, MESSAGE_COLLECTIVE, flight_arrive, &coll->flights);
@@ -260,6 +267,7 @@ void coll_detach(struct context *context)
     flight_table_finish(&coll->flights);
     pool_finish(&coll->instances);
     pool_finish(&coll->operations);
+    free(coll->rows);
     free(coll);
     context->coll = NULL;
 }

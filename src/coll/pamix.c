@@ -164,7 +164,7 @@ static pami_result_t choose_row(struct user *user, const struct collective *coll
     if (user->inner != NULL)
         row = user->row;
     else if (row == NULL)
-        row = select_row_of_messages(&user->context->coll->select, user->group, collective);
+        row = select_row_of_messages(&user->context->coll->rows->select, user->group, collective);
     if (row == NULL)
         return error_set(PAMI_UNIMPL, "PAMIX_Machine_reset: no algorithm is built in");
     /* Machines of a composition may start in another order on another member. */

@@ -14,15 +14,15 @@ void report_ran(const struct context *context,
     const struct coll *coll = context->coll;
     char text[96];
 
-    for (size_t i = 0; coll != NULL && i < algorithm_count && i < COLL_ROWS_MAX; i++) {
-        if (coll->ran[i] == 0)
+    if (coll == NULL || coll->rows == NULL)
+        return;
+    for (size_t i = 0; i < algorithm_count && i < COLL_ROWS_MAX; i++) {
+        if (coll->rows->ran[i] == 0)
             continue;
         snprintf(text, sizeof(text), "collectives: %s %s", collective_name(algorithm_table[i].type),
                  algorithm_table[i].name);
-        print(cookie, text, coll->ran[i]);
+        print(cookie, text, coll->rows->ran[i]);
     }
-    if (coll == NULL)
-        return;
     if (coll->flights.arrived_early != 0)
         print(cookie, "collectives: messages that came early", coll->flights.arrived_early);
     if (coll->flights.stale != 0)

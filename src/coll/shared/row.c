@@ -133,7 +133,7 @@ static void fall_back(struct shared_run *run)
     struct group *group = run->machine.group;
     struct collective collective = collective_of_fallback(run);
     const struct algorithm *row =
-        select_row_of_messages(&group->context->coll->select, group, &collective);
+        select_row_of_messages(&group->context->coll->rows->select, group, &collective);
 
     if (row == NULL || machine_make(group, row, &collective, &run->fallback) != 0) {
         run->fallback = NULL;

@@ -162,19 +162,23 @@ static void test_segments(void **state)
     static const uint64_t cells[] = {8, 31, 33, 64, 97};
 
     (void)state;
-    for (size_t row = 0; row < algorithm_count; row++)
-        for (uint64_t seed = 0; algorithm_table[row].segment && seed < 60; seed++) {
-            struct problem problem = problem_of(&algorithm_table[row], 2 + (uint32_t)seed % 11, 0,
+    for (size_t row = 0; row < algorithm_count; row++) {
+        const struct algorithm *algorithm = &algorithm_table[row];
+        bool segments = algorithm->schedule != NULL && algorithm->segment != 0;
+
+        for (uint64_t seed = 0; segments && seed < 60; seed++) {
+            struct problem problem = problem_of(algorithm, 2 + (uint32_t)seed % 11, 0,
                                                 cells[seed % COUNT(cells)], seed);
 
             problem.root = (uint32_t)seed / 3 % problem.size;
             problem.unit = 1024;
-            problem.segment = algorithm_table[row].segment;
+            problem.segment = algorithm->segment;
             /* Halves and fragments of other types are cut at bytes. */
-            if (!type_reduces(algorithm_table[row].type) && problem.cells % 2)
+            if (!type_reduces(algorithm->type) && problem.cells % 2)
                 problem.cells++;
             problem_run(&problem, NULL);
         }
+    }
 }
 
 /* Where the work and the memory of one row go with the number of members. */
