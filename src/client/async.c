@@ -363,7 +363,7 @@ static struct async_slot *slot_take(const char *function, pami_context_t handle,
 
     if (client == NULL || client->core.simulated || context->ports[0]->ops->doorbell == NULL) {
         *result = error_set(PAMI_INVAL, "%s: context: %s", function,
-                            client == NULL ? context_fault(handle) : "is a simulated one");
+                            client == NULL ? "not a context" : "is a simulated one");
         return NULL;
     }
     pthread_mutex_lock(&client->async_lock);
@@ -419,7 +419,7 @@ static pami_result_t disable(const char *function, pami_context_t handle, unsign
     unsigned before;
 
     if (client == NULL)
-        return error_set(PAMI_INVAL, "%s: context: %s", function, context_fault(handle));
+        return error_set(PAMI_INVAL, "%s: context: not a context", function);
     pthread_mutex_lock(&client->async_lock);
     slot = client->async != NULL ? &client->async->slots[((const struct context *)handle)->offset]
                                  : NULL;
@@ -523,8 +523,7 @@ pami_result_t PAMIX_Context_async_query(pami_context_t handle, pamix_context_asy
     const struct async_slot *slot;
 
     if (client == NULL)
-        return error_set(PAMI_INVAL, "PAMIX_Context_async_query: context: %s",
-                         context_fault(handle));
+        return error_set(PAMI_INVAL, "PAMIX_Context_async_query: context: not a context");
     if (status == NULL)
         return error_set(PAMI_INVAL, "PAMIX_Context_async_query: status: NULL");
     *status = (pamix_context_async_status_t){.thread = -1, .cpu = -1};
