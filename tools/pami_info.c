@@ -123,6 +123,12 @@ static void print_heap(const struct device_ops *ops, struct device *device,
            view.bytes >> 20, castable, bootstrap->local_count);
 }
 
+static void print_line(void *cookie, const char *line)
+{
+    (void)cookie;
+    printf("      %s\n", line);
+}
+
 static void print_device(struct bootstrap *bootstrap, const struct device_ops *ops)
 {
     const struct device_params params = {
@@ -137,14 +143,18 @@ static void print_device(struct bootstrap *bootstrap, const struct device_ops *o
     printf("  %s: %s\n", ops->name, ops->description);
     if (ops->open(&params, &device, why, sizeof(why)) != 0) {
         printf("    not usable here: %s\n", why);
+        if (ops->explain != NULL)
+            ops->explain(bootstrap, print_line, NULL);
         return;
     }
     for (uint32_t task = 0; task < bootstrap->tasks; task++)
-        reached += ops->reach(device, task) != 0;
+        reached += device->ops->reach(device, task) != 0;
     print_heap(ops, device, bootstrap);
     printf("    usable: reaches %u of %u task%s\n", reached, bootstrap->tasks,
            bootstrap->tasks == 1 ? "" : "s");
-    ops->close(device);
+    if (device->ops->explain != NULL)
+        device->ops->explain(bootstrap, print_line, NULL);
+    device->ops->close(device);
 }
 
 static int print_devices(void)

@@ -111,10 +111,18 @@ static void signals_save(struct signals *signals)
         signals->known[i] = sigaction(i, NULL, &signals->action[i]) == 0;
 }
 
+static bool has_changed(int signal, const struct sigaction *before)
+{
+    struct sigaction now;
+
+    return sigaction(signal, NULL, &now) == 0 &&
+           (now.sa_handler != before->sa_handler || now.sa_flags != before->sa_flags);
+}
+
 static void signals_restore(const struct signals *signals)
 {
     for (int i = 1; i < NSIG; i++)
-        if (signals->known[i])
+        if (signals->known[i] && has_changed(i, &signals->action[i]))
             sigaction(i, &signals->action[i], NULL);
 }
 

@@ -1,7 +1,7 @@
 /*
  * Tasks 0 and 1 send each other messages of all protocols for ever, until one of them hears that
- * the other has gone; then all that was started ends, with errors, in bounded time, and so does what is
- * started afterwards. Prints "streaming" once messages go both ways.
+ * the other has gone; then all that was started ends, with errors, in bounded time, and so does
+ * what is started afterwards. Prints "streaming" once messages go both ways.
  *
  *     pamirun -n 2 --nodes 2 --keep-going stream [--die SECONDS] [--limit SECONDS] [--end SECONDS]
  *

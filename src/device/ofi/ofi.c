@@ -152,7 +152,8 @@ static void ofi_explain(struct bootstrap *bootstrap, device_explain_function *sa
     char why[256];
 
     ofi_environment(bootstrap);
-    if (ofi_interface(option_string(OPT_OFI_INTERFACE), false, &interface, why, sizeof(why)) == 0)
+    if (ofi_interface(option_string(OPT_OFI_INTERFACE), network_is_pretended(bootstrap), &interface,
+                      why, sizeof(why)) == 0)
         ofi_provider_explain(&interface, say, cookie);
     else
         say(cookie, why);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device/ofi/ofi.h"
 #include "util/log.h"
@@ -89,11 +90,31 @@ static void register_everything(struct ofi_slot *slot)
     slot->name.key = fi_mr_key(slot->all.mr);
 }
 
+/*
+ * Providers whose addresses are texts (shm) take what they were asked about for the name of every
+ * endpoint; each slot needs one of its own. To be freed.
+ */
+static struct fi_info *info_for(const struct ofi_slot *slot)
+{
+    struct fi_info *info = fi_dupinfo(slot->device->provider.info);
+    char name[80];
+
+    if (info == NULL || info->addr_format != FI_ADDR_STR)
+        return info;
+    snprintf(name, sizeof(name), "fi_shm://%ld:%s:%u", (long)getpid(), slot->device->client,
+             slot->offset);
+    free(info->src_addr);
+    info->src_addr = strdup(name);
+    info->src_addrlen = strlen(name) + 1;
+    return info;
+}
+
 static int open_endpoint(struct ofi_slot *slot)
 {
     const struct ofi_provider *provider = &slot->device->provider;
     struct fi_av_attr av = {.type = FI_AV_UNSPEC, .count = 64};
     size_t bytes = OFI_NAME_MAX;
+    struct fi_info *info;
     int error = fi_domain(provider->fabric, provider->info, &slot->domain, NULL);
 
     if (error != 0)
@@ -104,7 +125,10 @@ static int open_endpoint(struct ofi_slot *slot)
     error = fi_av_open(slot->domain, &av, &slot->av, NULL);
     if (error != 0)
         return failed("fi_av_open", error);
-    error = fi_endpoint(slot->domain, provider->info, &slot->ep, NULL);
+    info = info_for(slot);
+    error = info == NULL ? -FI_ENOMEM : fi_endpoint(slot->domain, info, &slot->ep, NULL);
+    if (info != NULL)
+        fi_freeinfo(info);
     if (error != 0)
         return failed("fi_endpoint", error);
     error = fi_ep_bind(slot->ep, &slot->cq->fid, FI_TRANSMIT | FI_RECV);

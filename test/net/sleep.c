@@ -1,0 +1,124 @@
+/*
+ * Contexts that have a network port besides shared memory sleep, and what comes over either wakes
+ * them: two tasks send one message to and fro, and sleep in PAMIX_Context_wait meanwhile; whoever
+ * has it keeps it for a while, so that the other one really sleeps.
+ *
+ * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi"
+ * Run: tasks=4 nodes=2 env="PAMI_NETWORK=ofi"
+ * Run: tasks=2
+ */
+#include <pami.h>
+#include <pamix.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    ID = 1,
+    ROUNDS = 20,
+    KEEP_MS = 20,
+    LATE_MS = 60, /* the median of the wake-ups, at most; a sleep that is missed takes 100 */
+};
+
+static size_t arrived;
+
+static double seconds(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void on_ball(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                    const void *pipe, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    (void)context, (void)cookie, (void)header, (void)header_bytes;
+    (void)pipe, (void)bytes, (void)origin, (void)recv;
+    arrived++;
+}
+
+static void throw(pami_context_t context, pami_endpoint_t to)
+{
+    pami_send_immediate_t send = {.dispatch = ID, .dest = to};
+
+    if (PAMI_Send_immediate(context, &send) != PAMI_SUCCESS)
+        exit(2);
+}
+
+static void sleep_until(pami_context_t context, size_t count)
+{
+    while (arrived < count) {
+        PAMIX_Context_wait(context, 1000000);
+        PAMI_Context_advance(context, 1);
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+
+    return (left > right) - (left < right);
+}
+
+static int play(pami_context_t context, pami_endpoint_t partner, bool first)
+{
+    struct timespec keep = {.tv_nsec = KEEP_MS * 1000000L};
+    double trips[ROUNDS];
+
+    if (first)
+        throw(context, partner);
+    else
+        sleep_until(context, 1);
+    for (size_t i = 0; i < ROUNDS; i++) {
+        double begin = seconds(CLOCK_MONOTONIC);
+
+        nanosleep(&keep, NULL);
+        if (!first || i != 0)
+            throw(context, partner);
+        if (first || i + 1 < ROUNDS)
+            sleep_until(context, first ? i + 1 : i + 2);
+        trips[i] = seconds(CLOCK_MONOTONIC) - begin;
+    }
+    qsort(trips, ROUNDS, sizeof trips[0], compare);
+    if (trips[ROUNDS / 2] < (2 * KEEP_MS + LATE_MS) * 1e-3)
+        return 0;
+    printf("a round trip takes %.0f ms\n", trips[ROUNDS / 2] * 1e3);
+    return 1;
+}
+
+int main(void)
+{
+    pami_configuration_t query[2] = {{.name = PAMI_CLIENT_TASK_ID},
+                                     {.name = PAMI_CLIENT_NUM_TASKS}};
+    pami_dispatch_callback_function function = {.p2p = on_ball};
+    pami_client_t client;
+    pami_context_t context;
+    pami_endpoint_t partner;
+    double begin, used, passed;
+    size_t task, half;
+    int status;
+
+    if (PAMI_Client_create("sleep", &client, NULL, 0) != PAMI_SUCCESS ||
+        PAMI_Client_query(client, query, 2) != PAMI_SUCCESS ||
+        PAMI_Context_createv(client, NULL, 0, &context, 1) != PAMI_SUCCESS ||
+        PAMI_Dispatch_set(context, ID, function, NULL, (pami_dispatch_hint_t){0}) != PAMI_SUCCESS)
+        return 2;
+    task = query[0].value.intval;
+    half = query[1].value.intval / 2;
+    PAMI_Endpoint_create(client, (pami_task_t)(task < half ? task + half : task - half), 0,
+                         &partner);
+    begin = seconds(CLOCK_MONOTONIC);
+    used = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    status = play(context, partner, task < half);
+    used = seconds(CLOCK_PROCESS_CPUTIME_ID) - used;
+    passed = seconds(CLOCK_MONOTONIC) - begin;
+    if (used > 0.3 * passed) {
+        printf("used %.0f ms of processor in %.0f ms\n", used * 1e3, passed * 1e3);
+        status = 1;
+    }
+    PAMI_Context_destroyv(&context, 1);
+    PAMI_Client_destroy(&client);
+    return status;
+}
