@@ -44,10 +44,12 @@ sub command
     my ($build, $n) = ($self->{build}, $suite->{tasks});
     my $bench = "$build/bench";
 
-    if ($contender eq 'ours') {
+    if ($contender eq 'ours' || $contender eq 'ours-flat') {
         my ($program, @arguments) = @{ $suite->{ours} };
         return (undef, 'not built') if !-x "$bench/$program" || !-x "$build/bin/pamirun";
-        return ["$build/bin/pamirun", '-n', $n, "$bench/$program", @arguments];
+        my @set = $contender eq 'ours-flat' ? ('env', @{ $suite->{flat} }) : ();
+        return [@set, "$build/bin/pamirun", '-n', $n, @{ $suite->{pamirun} // [] },
+            "$bench/$program", @arguments];
     }
     if ($contender eq 'limit') {
         my ($program, @arguments) = @{ $suite->{limit} };
@@ -59,8 +61,9 @@ sub command
         return (undef, 'no such test')  if !$suite->{ucx};
         return ["$self->{source}/peer/ucx", $suite->{ucx}, $1 // $2];
     }
-    my $flavour = $contender eq 'mpich' ? 'mpich' : 'openmpi';
+    my $flavour = $contender =~ /^mpich/ ? 'mpich' : 'openmpi';
     my ($program, @arguments) = @{ $suite->{mpi} };
+    push @arguments, '--blocking' if $contender =~ /-blocking$/;
     my $mpirun = $self->{mpirun}{$flavour};
     return (undef, 'not installed') if !$mpirun;
     return (undef, 'not built')     if !-x "$bench/peer/$program.$flavour";

@@ -6,6 +6,7 @@
 #   name, group   group is what the command line names; suites of one group share a table
 #   tasks, pin    processes of the job; pin: one on each of the two cores, else the system places them
 #   ours          program under the build directory's bench/, and its arguments
+#   pamirun       further options of pamirun;   flat: settings of the contender "ours-flat"
 #   mpi           the same for the MPI peers;   ucx: test that peer/ucx is asked for
 #   limit         program and arguments that measure the machine's limit for these rows
 #   peers         which peers take part
@@ -41,6 +42,9 @@ our %about_contender = (
     'ucx-tag'     => 'ucx_perftest, tagged messages; buffers not rewritten',
     'ucx-am'      => 'ucx_perftest, active messages; buffers not rewritten, data not copied out',
     uct           => 'ucx_perftest, transport layer (posix); one packet, data not copied out',
+    'ours-flat'   => 'libpami, algorithms over messages that know of no nodes',
+    'openmpi-blocking' => 'the same, blocking collectives, which promise less',
+    'mpich-blocking'   => 'MPICH, blocking collectives',
     'ucx-rma'     => 'ucx_perftest, one-sided operations on memory of its own; always the same place',
 );
 
@@ -333,6 +337,109 @@ my @rma = ({
     ],
 });
 
-our @suites = (@latency, @bandwidth, @rate, @rmw, @rma, @post, @threads, @token, @job);
+# Collectives. The measures of bench/collloop.h; `limit`: bench/limit_barrier.c.
+sub coll_row
+{
+    my ($measure, $bytes, @more) = @_;
+    my %row = (
+        id       => $measure . ($measure eq 'barrier' ? '' : ' ' . size($bytes)),
+        of       => ["$measure,$bytes"],
+        unit     => 'us',
+        better   => 'less',
+        by_probe => 1,
+        target   => [['peer', '<=', 1]],
+        says     => 'ahead',
+        @more,
+    );
+    return \%row;
+}
+
+my @coll_types = qw(reduce gather scatter allgather alltoall scan reduce_scatter);
+my @coll_peers = qw(openmpi openmpi-blocking mpich mpich-blocking);
+
+# Targets in units of the probe are microseconds wanted where it was 0.148.
+sub coll_short
+{
+    my ($measure, $us, $limit) = @_;
+    return coll_row($measure, 8, limit => $limit,
+        target => [['probe', '<=', $us / 0.148], ['peer', '<=', 1 / 1.35]],
+        says => sprintf('<=%.2f probes, <=0.74 peer', $us / 0.148));
+}
+
+my @crowded = map {
+    my $tasks = $_;
+    my @much  = (target => [['peer', '<=', 0.5]], says => '<=0.5 peer');
+    my @some  = (target => [['peer', '<=', 0.7]], says => '<=0.7 peer');
+    my @central = (by_probe => 0, limit => ["barrier_central,$tasks"]);
+    {
+        name => "coll-crowded-$tasks", group => 'coll-crowded', tasks => $tasks, pin => 0,
+        peers => ['openmpi', 'openmpi-blocking'],
+        what => "$tasks tasks on the machine's processors, one after the other; us per turn",
+        ours => ['coll', '--loop', $tasks > 8 ? ('--max', '64k') : ()],
+        mpi => ['mpi_coll', '--loop', $tasks > 8 ? ('--max', '64k') : ()],
+        limit => ['limit_barrier', '--tasks', $tasks, '--loop'],
+        rows => [
+            coll_row('barrier', 8, @central, target => [['limit', '<=', 1.25]],
+                says => '<=1.25 limit'),
+            coll_row('allreduce', 8, @central, target => [['limit', '<=', 1.5]],
+                says => '<=1.5 limit'),
+            coll_row('broadcast', 8, @central, @much, id => 'broadcast 8 B, barrier'),
+            (map { coll_row($_, 8, @central, id => "$_ 8 B, barrier") } qw(reduce gather scatter)),
+            (map { coll_row($_, 8, @central) } qw(allgather alltoall scan reduce_scatter)),
+            (map { coll_row('allreduce', $_, by_probe => 0, @much) }
+                65536, $tasks > 8 ? () : 1 << 20),
+            (map { coll_row($_, 65536, by_probe => 0, @some) } qw(alltoall allgather)),
+            coll_row('broadcast', 65536, by_probe => 0, id => 'broadcast 64 KiB, barrier'),
+        ],
+    }
+} (4, 8, 16);
+
+my @nodes = map {
+    my $tasks = $_;
+    {
+        name => "coll-nodes-$tasks", group => 'coll-nodes', tasks => $tasks, pin => 0,
+        peers => ['ours-flat'], pamirun => ['--nodes', 2],
+        what => "$tasks tasks on two pretended nodes: by nodes against flat, us per turn",
+        ours => ['coll', 'barrier', 'broadcast', 'allreduce', '--loop', '--max', '64k'],
+        flat => ['PAMI_COLL_BARRIER=Dissemination', 'PAMI_COLL_BROADCAST=Binomial',
+            'PAMI_COLL_ALLREDUCE=RecursiveDoubling:0-16K,Rabenseifner'],
+        rows => [
+            coll_row('barrier', 8, by_probe => 0),
+            map({ my $bytes = $_; map { coll_row($_, $bytes, by_probe => 0) }
+                qw(broadcast allreduce) } 8, 65536),
+        ],
+    }
+} (4, 8);
+
+my @coll = ({
+    name => 'coll', group => 'coll', tasks => 2, pin => 1, peers => \@coll_peers,
+    what => 'collectives of two tasks, from the last start to the last end, us',
+    ours => ['coll'], mpi => ['mpi_coll'], limit => ['limit_barrier'],
+    rows => [
+        coll_short('barrier', 0.22, ['barrier,2']),
+        coll_short('allreduce', 0.28, 'probe'),
+        coll_short('broadcast', 0.18, 'probe'),
+        (map { coll_row($_, 8, limit => 'probe') } @coll_types),
+        (map { coll_row($_, 4096) } 'broadcast', 'allreduce', @coll_types),
+        (map { coll_row('broadcast', $_, limit => ["copy_cross,$_"],
+            target => [['peer', '<=', 1], ['limit', '<=', 1.1]], says => 'ahead, <=1.1 limit') }
+            65536, 1 << 20),
+        (map { coll_row('allreduce', $_, target => [['peer', '<=', 0.6]], says => '<=0.6 peer') }
+            65536, 1 << 20),
+        map({ my $bytes = $_; map { coll_row($_, $bytes) } @coll_types } 65536, 1 << 20),
+        (map { coll_row('stream', $_, id => 'allreduce ' . size($_) . ' back to back') }
+            8, 65536),
+        (map { coll_row('four', $_, id => 'allreduce ' . size($_) . ' four at once',
+            unfair => ['openmpi-blocking', 'mpich-blocking']) } 8, 65536),
+    ],
+}, {
+    name => 'coll-huge', group => 'coll', tasks => 2, pin => 1, peers => \@coll_peers,
+    what => 'the same, 4 MiB',
+    ours => ['coll', 'broadcast', 'allreduce', 'alltoall', '--min', '4m', '--max', '4m'],
+    mpi => ['mpi_coll', 'broadcast', 'allreduce', 'alltoall', '--min', '4m', '--max', '4m'],
+    rows => [map { coll_row($_, 4 << 20) } qw(broadcast allreduce alltoall)],
+}, @crowded, @nodes);
+
+our @suites = (@latency, @bandwidth, @rate, @rmw, @rma, @post, @threads, @token, @coll, @job);
 
 1;
