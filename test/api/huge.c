@@ -8,6 +8,7 @@
  * Run: tasks=2 args="plain" timeout=120
  * Run: tasks=2 args="ring" env="PAMI_SHM_SINGLE_COPY=off" timeout=120
  */
+#define TEST_LIMIT 100 /* much to move, and memory between cores may be slow */
 #include "api_test.h"
 
 #include <sys/mman.h>

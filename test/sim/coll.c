@@ -2,7 +2,8 @@
  * Random collectives, several in flight, on a simulated network with trouble: every type, every
  * algorithm of both lists, contiguous and strided types on either side, in place or not, rotating
  * roots, zero counts, a user's operator that does not commute, members that come late. The whole
- * buffer of each member is compared with what it must hold, gaps included. In every fourth run members die.
+ * buffer of each member is compared with what it must hold, gaps included. In every fourth run
+ * members die.
  *
  * Run: args="--seeds 400" timeout=120
  */

@@ -167,8 +167,8 @@ static void test_segments(void **state)
         bool segments = algorithm->schedule != NULL && algorithm->segment != 0;
 
         for (uint64_t seed = 0; segments && seed < 60; seed++) {
-            struct problem problem = problem_of(algorithm, 2 + (uint32_t)seed % 11, 0,
-                                                cells[seed % COUNT(cells)], seed);
+            struct problem problem =
+                problem_of(algorithm, 2 + (uint32_t)seed % 11, 0, cells[seed % COUNT(cells)], seed);
 
             problem.root = (uint32_t)seed / 3 % problem.size;
             problem.unit = 1024;
