@@ -244,8 +244,18 @@ static void start(struct machine *machine)
         step(instance);
 }
 
-static void discard_receives(struct instance *instance)
+/* The user may free the buffers when it knows of the error. */
+static void let_go_of_data(struct instance *instance)
 {
+    const struct topology *topology = instance->machine.group->topology;
+
+    for (uint32_t i = instance->complete; i < instance->send_next; i++) {
+        struct slot *slot = &instance->slots[i & instance->mask];
+
+        if ((slot->flags & SLOT_SENT) == 0 && slot->phase.to != NOBODY)
+            message_disown(instance->coll->context, topology_endpoint(topology, slot->phase.to),
+                           slot);
+    }
     for (uint32_t i = instance->complete; i < instance->recv_next; i++) {
         struct slot *slot = &instance->slots[i & instance->mask];
 
@@ -262,7 +272,7 @@ void engine_end(struct instance *instance)
     list_remove(&instance->link);
     if (unlikely(instance->failed)) {
         step_abort(instance);
-        discard_receives(instance);
+        let_go_of_data(instance);
     } else {
         stage_end(instance);
     }

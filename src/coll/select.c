@@ -26,13 +26,20 @@ struct preference {
 };
 
 /*
- * Measured with 2 to 8 tasks on one node (bench/coll.c); for more members the usual order of costs.
+ * Measured with 2 and 4 tasks of one node on 2 cores; for more members the usual order of costs.
  * The last of a type needs nothing.
  */
 static const struct preference preferences[] = {
     {PAMI_XFER_BARRIER, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_BROADCAST, "Shared", 256 * K, ALL_MEMBERS},
+    {PAMI_XFER_BROADCAST, "PipelinedChain", ALL_SIZES, 2},
     {PAMI_XFER_BROADCAST, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_REDUCE, "Shared", 8 * K, ALL_MEMBERS},
+    {PAMI_XFER_REDUCE, "PipelinedBinomial", ALL_SIZES, 2},
     {PAMI_XFER_REDUCE, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_ALLREDUCE, "Shared", 8 * K, ALL_MEMBERS},
+    {PAMI_XFER_ALLREDUCE, "RecursiveDoubling", 32 * K, 2},
+    {PAMI_XFER_ALLREDUCE, "PipelinedBinomial", ALL_SIZES, 2},
     {PAMI_XFER_ALLREDUCE, "Shared", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_GATHER, "Shared", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_SCATTER, "Shared", ALL_SIZES, ALL_MEMBERS},

@@ -173,6 +173,63 @@ int message_send(struct context *context, uint32_t endpoint, enum message_id id,
     return send_operation(p2p, peer, &request, done, cookie);
 }
 
+/* The rest of the data in memory of the operation's own; without memory it stays where it is. */
+static void disown(struct send *send)
+{
+    size_t done = send->sent > send->header_bytes ? send->sent - send->header_bytes : 0;
+    size_t left = send->data_bytes - done;
+    char *copy;
+
+    if (left == 0 || (send->typed == NULL && send->data == send->copy + send->header_bytes))
+        return;
+    copy = malloc(send->header_bytes + send->data_bytes + 1);
+    if (copy == NULL)
+        return;
+    memcpy(copy, send->header, send->header_bytes);
+    if (send->typed != NULL) {
+        type_pack(copy + send->header_bytes + done, &send->typed->cursor, left, PAMI_DATA_COPY,
+                  NULL);
+        type_unref(send->typed->type);
+        free(send->typed);
+        send->typed = NULL;
+    } else {
+        memcpy(copy + send->header_bytes + done, send->data + done, left);
+    }
+    free(send->copy);
+    send->copy = copy;
+    send->header = copy;
+    send->data = copy + send->header_bytes;
+}
+
+static bool is_message(const struct operation *operation, const struct peer *peer,
+                       const void *cookie)
+{
+    const struct send *send = container_of((struct operation *)operation, struct send, op);
+
+    return operation->kind == OPERATION_OUTGOING && operation->peer == peer && send_is(operation) &&
+           send->events.cookie == cookie;
+}
+
+void message_disown(struct context *context, uint32_t endpoint, const void *cookie)
+{
+    struct p2p *p2p = context->p2p;
+    struct peer *peer = u32map_get(&p2p->peers, endpoint);
+    struct list *item;
+    uint32_t cursor = 0;
+    struct operation *operation;
+
+    if (peer == NULL)
+        return;
+    list_for_each (item, &peer->queue) {
+        operation = list_entry(item, struct operation, link);
+        if (is_message(operation, peer, cookie))
+            disown(container_of(operation, struct send, op));
+    }
+    while ((operation = handle_next(&p2p->handles, &cursor)) != NULL)
+        if (is_message(operation, peer, cookie))
+            disown(container_of(operation, struct send, op));
+}
+
 /* ---- receiving ---- */
 
 struct receive *message_receive(pami_recv_t *recv)

@@ -57,6 +57,12 @@ int message_send(struct context *context, uint32_t endpoint, enum message_id id,
                  pami_event_function done, void *cookie);
 
 /*
+ * The memory behind sends to `endpoint` that were given `cookie` and are not done goes away: what
+ * is still needed of it is copied. Data that the peer pulls by itself it may then find changed.
+ */
+void message_disown(struct context *context, uint32_t endpoint, const void *cookie);
+
+/*
  * Inside a handler: where the message goes; address NULL discards it. `done` is called when it is
  * there, with an error when it will never be; not before the handler returns.
  */

@@ -21,6 +21,11 @@ static struct send *send_of(struct operation *operation)
     return container_of(operation, struct send, op);
 }
 
+bool send_is(const struct operation *operation)
+{
+    return operation->ops == &send_ops;
+}
+
 struct send *send_new(struct p2p *p2p, struct peer *peer)
 {
     struct send *send = pool_get(&p2p->sends);

@@ -261,6 +261,7 @@ void rmw_attach(struct p2p *p2p);
 
 /* outgoing.c */
 struct send *send_new(struct p2p *p2p, struct peer *peer);
+bool send_is(const struct operation *operation);
 void send_free(struct p2p *p2p, struct send *send);
 int peer_progress(struct p2p *p2p, struct peer *peer);
 void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result_t result);
