@@ -306,7 +306,16 @@ void message_watch(struct context *context, struct message_watch *watch)
 
 int message_expect(struct context *context, uint32_t endpoint)
 {
+    struct p2p *p2p = context->p2p;
+    struct peer *peer = p2p->last;
     int error = 0;
 
-    return peer_get(context->p2p, endpoint, &error) != NULL ? 0 : error;
+    if (likely(peer != NULL && peer->endpoint == endpoint && !peer->gone))
+        return 0;
+    peer = u32map_get(&p2p->peers, endpoint);
+    if (peer != NULL && !peer->gone)
+        return 0;
+    /* One never heard of may have left already, with messages under way. */
+    peer = peer == NULL ? peer_of_origin(p2p, endpoint, &error) : peer_open(p2p, endpoint, &error);
+    return peer != NULL ? 0 : error;
 }
