@@ -11,7 +11,8 @@ failures=0
 run() {
     local text=$1 tasks=$2 output
     shift 2
-    output=$("$pamirun" -n "$tasks" "$build/examples/$1" "${@:2}" 2>&1) &&
+    # shellcheck disable=SC2086 # the number of tasks, and options
+    output=$("$pamirun" -n $tasks "$build/examples/$1" "${@:2}" 2>&1) &&
         [[ $output == *"$text"* ]] && return
     failures=$((failures + 1))
     printf 'FAILED: pamirun -n %s %s\n%s\n' "$tasks" "$*" "$output"
@@ -32,6 +33,11 @@ for tasks in 1 2 3 5 8; do
     run 'result: as in a sequential run' $tasks halo --size 20 --steps 10
     run 'result: as in a sequential run' $tasks dht --keys 1000
     run 'result: as in a sequential run' $tasks dht --keys 1000 --shared 1 --range 100 --window 7
+done
+here=$(cd "$(dirname "$0")/../.." && pwd)
+for tasks in 1 2 3 5 8 '4 --nodes 2'; do
+    run 'verified' "$tasks" kmeans "$here/examples/data/debian-packages.tsv" 6
+    run 'verified' "$tasks" samplesort 20000
 done
 run 'result: as in a sequential run' 3 halo --size 3 --steps 4
 run 'result: exact' 3 accumulate --size 1
