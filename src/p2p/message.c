@@ -103,7 +103,7 @@ static int take_data(struct p2p *p2p, struct send *send, const struct request *r
 
 static enum message_mode mode_of(const struct p2p *p2p, const struct send *send, size_t bytes)
 {
-    if (bytes <= p2p->rendezvous_bytes)
+    if (send->immediate || bytes <= p2p->rendezvous_bytes)
         return MESSAGE_STREAM;
     return send->typed == NULL && send->op.path->single_copy ? MESSAGE_PULL : MESSAGE_PUSH;
 }

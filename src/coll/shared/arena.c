@@ -63,9 +63,17 @@ static void tell(struct arena *arena, uint32_t member, struct arena_note note)
 
 /* ---- the leader ---- */
 
+/* The end of opening. Who has given up meanwhile says so now, where all members look. */
+static void opened(struct arena *arena, bool ready)
+{
+    arena->state = ready ? ARENA_READY : ARENA_FAILED;
+    if (arena->broken)
+        arena_break(arena);
+}
+
 static void commit(struct arena *arena)
 {
-    arena->state = arena->refused ? ARENA_FAILED : ARENA_READY;
+    opened(arena, !arena->refused);
     for (uint32_t i = 1; i < arena->size; i++)
         tell(arena, i, (struct arena_note){.kind = NOTE_COMMIT, .flag = !arena->refused});
     if (arena->refused)
@@ -177,7 +185,7 @@ static void on_note(pami_context_t handle, void *cookie, const void *header, siz
     if (note.kind == NOTE_OFFER) {
         answer(arena, &note);
     } else if (note.kind == NOTE_COMMIT) {
-        arena->state = note.flag ? ARENA_READY : ARENA_FAILED;
+        opened(arena, note.flag);
     } else if (note.kind == NOTE_ANSWER) {
         arena->refused = arena->refused || !note.flag;
         if (++arena->answers == arena->size - 1)
