@@ -304,6 +304,9 @@ static void give_up(struct machine *machine, pami_result_t result)
     }
     name_flight(instance);
     step_abort(instance);
+    /* What has come for it already is not wanted. */
+    flight_begin(&instance->coll->flights, &instance->flight);
+    flight_end(&instance->coll->flights, &instance->flight);
 }
 
 void engine_gone(struct coll *coll, uint32_t endpoint)

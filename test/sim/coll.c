@@ -6,6 +6,7 @@
  * members die.
  *
  * Run: args="--seeds 400" timeout=120
+ * Run: args="--seeds 300 --seed 5300" env="PAMI_RNDV_BYTES=64 PAMI_COLL_SEGMENT=256" timeout=120
  */
 #include "coll_oracle.h"
 #include "trouble.h"
