@@ -172,9 +172,10 @@ static void keep_contribution(struct shared_run *run)
     struct shared_call *call = &run->shared.call;
     uint32_t rank = run->machine.group->rank;
     uint32_t blocks = shared_sends_blocks(call->kind) ? run->machine.group->size : 1;
+    uint64_t most = blocks == 1 ? shared_block_bytes(call, rank) : call->bytes;
 
     if (call->kind == SHARED_BARRIER || call->kind == SHARED_BROADCAST || call->in_place ||
-        call->bytes == 0 || call->bytes > KEEP_BYTES / blocks ||
+        most == 0 || most > KEEP_BYTES / blocks ||
         (call->kind == SHARED_SCATTER && call->root != rank))
         return;
     for (uint32_t i = 0; i < blocks; i++) {
