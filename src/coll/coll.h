@@ -44,6 +44,7 @@ struct coll {
     struct pool operations; /* struct coll_operation */
     struct list started;    /* operations that are not complete */
     struct list running;    /* instances */
+    struct list lingering;  /* that failed, for which p2p still has something under way */
     struct message_watch watch;
     /* What the last PAMI_Collective resolved its algorithm to; handle 0: nothing. */
     pami_algorithm_t last_handle;

@@ -163,6 +163,7 @@ int engine_make(struct group *group, const struct algorithm *row, struct collect
 
 static void instance_free(struct instance *instance)
 {
+    list_remove(&instance->link);
     machine_release_numbers(&instance->machine);
     collective_release(&instance->collective);
     drop_memory(instance);
@@ -182,6 +183,8 @@ static void release(struct machine *machine)
     instance->released = true;
     if (instance->pending == 0)
         instance_free(instance);
+    else
+        list_push_back(&instance->coll->lingering, &instance->link);
 }
 
 void engine_settle(struct instance *instance)
@@ -333,6 +336,7 @@ void engine_drop_all(struct coll *coll)
 {
     struct list *item;
 
+    list_splice_back(&coll->running, &coll->lingering);
     while ((item = list_pop_front(&coll->running)) != NULL) {
         struct instance *instance = list_entry(item, struct instance, link);
 

@@ -240,6 +240,7 @@ int coll_attach(struct context *context)
     coll->context = context;
     list_init(&coll->started);
     list_init(&coll->running);
+    list_init(&coll->lingering);
     if (flight_table_init(&coll->flights, context) != 0 || am_attach(context) != 0 ||
         shared_attach(context) != 0) {
         flight_table_finish(&coll->flights);

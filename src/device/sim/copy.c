@@ -111,7 +111,7 @@ static int start(struct path *base, struct sim_copy *what, size_t *moved)
     struct sim_random *random = &network->random;
     int error;
 
-    if (base->closed)
+    if (base->closed || link->from->task->dead)
         return -EPIPE;
     if (!base->single_copy)
         return -ENOSYS;
