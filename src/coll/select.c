@@ -31,15 +31,8 @@ struct preference {
  */
 static const struct preference preferences[] = {
     {PAMI_XFER_BARRIER, "Shared", ALL_SIZES, ALL_MEMBERS},
-    {PAMI_XFER_BROADCAST, "Shared", 256 * K, ALL_MEMBERS},
-    {PAMI_XFER_BROADCAST, "PipelinedChain", ALL_SIZES, 2},
     {PAMI_XFER_BROADCAST, "Shared", ALL_SIZES, ALL_MEMBERS},
-    {PAMI_XFER_REDUCE, "Shared", 8 * K, ALL_MEMBERS},
-    {PAMI_XFER_REDUCE, "PipelinedBinomial", ALL_SIZES, 2},
     {PAMI_XFER_REDUCE, "Shared", ALL_SIZES, ALL_MEMBERS},
-    {PAMI_XFER_ALLREDUCE, "Shared", 8 * K, ALL_MEMBERS},
-    {PAMI_XFER_ALLREDUCE, "RecursiveDoubling", 32 * K, 2},
-    {PAMI_XFER_ALLREDUCE, "PipelinedBinomial", ALL_SIZES, 2},
     {PAMI_XFER_ALLREDUCE, "Shared", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_GATHER, "Shared", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_SCATTER, "Shared", ALL_SIZES, ALL_MEMBERS},

@@ -345,6 +345,7 @@ int shared_attach(struct context *context)
     shared->context = context;
     shared->buffer_bytes = option_bytes(OPT_COLL_SHARED_BUFFER);
     shared->arena_bytes = option_bytes(OPT_COLL_SHARED_BYTES);
+    shared->stream_bytes = option_bytes(OPT_COLL_SHARED_STREAM);
     list_init(&shared->arenas);
     list_init(&shared->offers);
     shared_machines_init(shared);

@@ -129,6 +129,7 @@ struct shared {
     struct context *context;
     size_t buffer_bytes; /* of a member's buffer in a slice, equal on all members */
     size_t arena_bytes;  /* largest arena */
+    size_t stream_bytes; /* from here on, copies into slots go past the cache; see stream.h */
     struct list arenas;
     struct list offers; /* of arenas that are not wanted here yet */
     struct list active; /* arenas with machines that have been started, or that are closing */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "coll/shared/shared.h"
+#include "coll/shared/stream.h"
 
 /* ---- data ---- */
 
@@ -193,6 +194,18 @@ static void lower(const struct shared_machine *machine, uint32_t *from, uint32_t
 
 /* ---- posting ---- */
 
+/* From the source into the own slot, past the cache when it is much. */
+static void fill_slot(const struct shared_machine *machine, uint32_t block, uint64_t offset,
+                      uint64_t bytes, char *slot)
+{
+    const struct area_map *send = &machine->call.send;
+
+    if (bytes >= machine->arena->shared->stream_bytes && is_plain(send))
+        stream_copy(slot, data_at(send, block, offset), bytes);
+    else
+        read_map(send, block, offset, bytes, slot);
+}
+
 static void post_nothing(struct shared_machine *machine, uint64_t index)
 {
     (void)machine, (void)index;
@@ -207,8 +220,7 @@ static void post_own(struct shared_machine *machine, uint64_t index)
             ? bytes_of(machine, rank, index)
             : shared_piece(machine->call.bytes, start_of(machine, index), machine->segment);
 
-    read_map(&machine->call.send, 0, start_of(machine, index), bytes,
-             shared_slot(machine, index, rank));
+    fill_slot(machine, 0, start_of(machine, index), bytes, shared_slot(machine, index, rank));
 }
 
 /* A block for each of the others. */
@@ -219,8 +231,8 @@ static void post_parts(struct shared_machine *machine, uint64_t index)
 
     for (uint32_t i = 0; i < arena->size; i++)
         if (i != arena->rank)
-            read_map(&machine->call.send, i, start_of(machine, index), bytes_of(machine, i, index),
-                     slot + i * machine->part);
+            fill_slot(machine, i, start_of(machine, index), bytes_of(machine, i, index),
+                      slot + i * machine->part);
 }
 
 /* ---- taking ---- */
@@ -346,8 +358,8 @@ static void post_split(struct shared_machine *machine, uint64_t index)
 
     for (uint32_t i = 0; i < arena->size; i++)
         if (i != arena->rank)
-            read_map(&machine->call.send, 0, start_of(machine, index) + i * machine->part,
-                     part_bytes(machine, index, i), slot + i * machine->part);
+            fill_slot(machine, 0, start_of(machine, index) + i * machine->part,
+                      part_bytes(machine, index, i), slot + i * machine->part);
 }
 
 static void take_split(struct shared_machine *machine, uint64_t index)
@@ -355,12 +367,15 @@ static void take_split(struct shared_machine *machine, uint64_t index)
     const struct arena *arena = machine->arena;
     uint64_t shift = arena->rank * machine->part, start = start_of(machine, index) + shift;
     uint64_t bytes = part_bytes(machine, index, arena->rank);
-    char *result;
+    char *result, *slot = shared_slot(machine, index, arena->rank) + shift;
 
     if (bytes == 0)
         return;
     result = combine_slots(machine, index, arena->size, shift, 0, start, bytes);
-    memcpy(shared_slot(machine, index, arena->rank) + shift, result, bytes);
+    if (bytes >= arena->shared->stream_bytes)
+        stream_copy(slot, result, bytes);
+    else
+        memcpy(slot, result, bytes);
     write_map(&machine->call.recv, 0, start, bytes, result);
 }
 
