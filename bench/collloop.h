@@ -362,7 +362,7 @@ static inline void coll_main(int argc, char **argv)
     size_t given = bench_option(argc, argv, "--rounds", 0);
     bool loop = bench_flag(argc, argv, "--loop");
 
-    if (coll_port.size > COLL_RANKS_MAX || given > COLL_ROUNDS_MAX) {
+    if (coll_port.size > COLL_RANKS_MAX || (!loop && given > COLL_ROUNDS_MAX)) {
         bench_die("at most %d processes and %d rounds", COLL_RANKS_MAX, COLL_ROUNDS_MAX);
     }
     for (unsigned slot = 0; slot < COLL_SLOTS; slot++) {

@@ -232,6 +232,21 @@ static const struct reader readers[PAMI_XFER_COUNT] = {
     [PAMI_XFER_REDUCE_SCATTER] = {arguments_reduce_scatter, PAMI_XFER_REDUCE_SCATTER},
 };
 
+/* In pieces: a whole structure of this size is cleared by "rep stos", which takes 10 ns longer. */
+static void clear(struct collective *collective)
+{
+    collective->root = 0;
+    collective->in_place = collective->commutative = collective->exclusive = false;
+    collective->send = (struct area_map){0};
+    collective->recv = (struct area_map){0};
+    collective->op = NULL;
+    collective->op_cookie = NULL;
+    collective->kind = (enum type_kind)0;
+    collective->bytes = collective->own_bytes = 0;
+    collective->send_bytes = collective->recv_bytes = NULL;
+    collective->lists = NULL;
+}
+
 pami_result_t collective_read(struct collective *collective, pami_xfer_type_t type,
                               const struct group *group, const pami_collective_t *given)
 {
@@ -244,7 +259,7 @@ pami_result_t collective_read(struct collective *collective, pami_xfer_type_t ty
     };
     pami_result_t result;
 
-    memset(collective, 0, sizeof(*collective));
+    clear(collective);
     collective->type = reader->type;
     collective->receives = true;
     collective->element = 1;

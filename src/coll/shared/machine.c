@@ -48,7 +48,8 @@ void shared_reset(struct shared_machine *machine, struct arena *arena,
                   void (*done)(struct shared_machine *machine, pami_result_t result))
 {
     machine->arena = arena;
-    machine->call = *call;
+    if (call != &machine->call)
+        machine->call = *call;
     machine->done = done;
     machine->split = call->kind == SHARED_ALLREDUCE && call->bytes > COMBINE_ALL_BYTES;
     machine->row = machine->split ? &shared_row_split : &shared_rows[call->kind];

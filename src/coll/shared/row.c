@@ -74,19 +74,19 @@ static uint64_t largest(const uint64_t *sizes, uint32_t count)
 static void fill_call(struct shared_call *call, const struct group *group,
                       const struct collective *from)
 {
-    *call = (struct shared_call){
-        .kind = kind_of(from->type),
-        .root = from->root,
-        .bytes = from->bytes,
-        .send = from->send,
-        .recv = from->recv,
-        .in_place = from->in_place,
-        .exclusive = from->exclusive,
-        .op = from->op,
-        .op_cookie = from->op_cookie,
-        .element = from->kind,
-        .unit = from->element != 0 ? from->element : 1,
-    };
+    /* One by one: compilers clear a whole structure of this size by a slow instruction. */
+    call->kind = kind_of(from->type);
+    call->root = from->root;
+    call->bytes = from->bytes;
+    call->block_bytes = NULL;
+    call->send = from->send;
+    call->recv = from->recv;
+    call->in_place = from->in_place;
+    call->exclusive = from->exclusive;
+    call->op = from->op;
+    call->op_cookie = from->op_cookie;
+    call->element = from->kind;
+    call->unit = from->element != 0 ? from->element : 1;
     if (call->kind == SHARED_ALLGATHER || call->kind == SHARED_REDUCE_SCATTER)
         call->block_bytes = from->recv_bytes;
     if (call->block_bytes != NULL)
@@ -214,12 +214,12 @@ static struct arena *arena_of(struct group *group)
 static void take_ticks(struct shared_run *run)
 {
     struct arena *arena = arena_of(run->machine.group);
-    struct shared_call call;
+    struct shared_call *call = &run->shared.call; /* in place: it is large */
 
-    fill_call(&call, run->machine.group, &run->collective);
-    run->has_ticks = arena != NULL && shared_can(arena, &call);
+    fill_call(call, run->machine.group, &run->collective);
+    run->has_ticks = arena != NULL && shared_can(arena, call);
     if (run->has_ticks)
-        shared_reset(&run->shared, arena, &call, on_done);
+        shared_reset(&run->shared, arena, call, on_done);
 }
 
 /*

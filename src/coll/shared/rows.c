@@ -194,13 +194,23 @@ static void lower(const struct shared_machine *machine, uint32_t *from, uint32_t
 
 /* ---- posting ---- */
 
+/* Readers on the writer's own processor would rather find the data in its cache: 8 tasks on 2 cores,
+ * allreduce of 64 KiB 63 to 95 us, past the cache 88 to 188; only a broadcast gains, 28 and 25. */
+static size_t stream_bytes(const struct shared_machine *machine)
+{
+    const struct arena *arena = machine->arena;
+
+    return arena->crowded && machine->call.kind != SHARED_BROADCAST ? SIZE_MAX
+                                                                    : arena->shared->stream_bytes;
+}
+
 /* From the source into the own slot, past the cache when it is much. */
 static void fill_slot(const struct shared_machine *machine, uint32_t block, uint64_t offset,
                       uint64_t bytes, char *slot)
 {
     const struct area_map *send = &machine->call.send;
 
-    if (bytes >= machine->arena->shared->stream_bytes && is_plain(send))
+    if (bytes >= stream_bytes(machine) && is_plain(send))
         stream_copy(slot, data_at(send, block, offset), bytes);
     else
         read_map(send, block, offset, bytes, slot);
@@ -372,7 +382,7 @@ static void take_split(struct shared_machine *machine, uint64_t index)
     if (bytes == 0)
         return;
     result = combine_slots(machine, index, arena->size, shift, 0, start, bytes);
-    if (bytes >= arena->shared->stream_bytes)
+    if (bytes >= stream_bytes(machine))
         stream_copy(slot, result, bytes);
     else
         memcpy(slot, result, bytes);

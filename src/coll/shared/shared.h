@@ -81,7 +81,8 @@ static inline bool shared_can(const struct arena *arena, const struct shared_cal
 
 /*
  * Prepares a machine and reserves its ticks: members do this in the same order for each arena. It
- * communicates nothing. The call is copied; what it points at stays the caller's.
+ * communicates nothing. The call is copied, unless it is
+ * the machine's own; what it points at stays the caller's.
  */
 void shared_reset(struct shared_machine *machine, struct arena *arena,
                   const struct shared_call *call,
