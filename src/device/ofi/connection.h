@@ -19,6 +19,7 @@ enum message_kind {
     MESSAGE_ASK = 1, /* what is the name of `to`? Here is that of `from`. */
     MESSAGE_NAME,    /* the answer: the name of `from` */
     MESSAGE_CLOSED,  /* the other answer: `from` has closed */
+    MESSAGE_BACK,    /* `from` is there again; no answer */
     MESSAGE_LEAVE,   /* `from` closes, after `count` packets to `to` */
 };
 

@@ -85,16 +85,28 @@ static int request(struct reception *reception, const struct message *message)
     return 0;
 }
 
-int reception_ask(struct reception *reception, uint32_t from, uint32_t to)
+static int send_name(struct reception *reception, uint32_t from, uint32_t to,
+                     enum message_kind kind)
 {
     const struct message message = {
-        .kind = MESSAGE_ASK,
+        .kind = kind,
         .from = from,
         .to = to,
         .name = reception->device->slots[ofi_offset(from)]->name,
     };
 
     return request(reception, &message);
+}
+
+int reception_ask(struct reception *reception, uint32_t from, uint32_t to)
+{
+    return send_name(reception, from, to, MESSAGE_ASK);
+}
+
+/* A context is there again, and those who knew it took it for gone. Nobody answers. */
+void reception_announce(struct reception *reception, uint32_t from, uint32_t to)
+{
+    send_name(reception, from, to, MESSAGE_BACK);
 }
 
 void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count)

@@ -214,11 +214,15 @@ struct ofi_link {
     bool leave_known; /* ... which is leave_count packets */
     bool dead;
     bool used; /* a path was given out, so somebody wants to hear when it goes */
+    bool told; /* that it has gone, in this context's life: sends are refused until it is back */
     bool back; /* leaving, but its name has come anew: it was created again */
     uint32_t leave_count;
     uint64_t quiet_since;  /* when leaving: ns, 0: not yet looked at ... */
     uint32_t quiet_number; /* ... and what had been received then */
     uint32_t wanted;       /* the sender asked to be told when so many are read */
+    bool marked;           /* the context ends; what matters is ... */
+    uint32_t mark;         /* ... that so many packets are read: more answers may go any time */
+    uint32_t lost;         /* nobody waits for those sent up to here: it had gone */
     uint32_t asked;        /* ... and we asked the same when so many were sent */
     fi_addr_t address;
     uint64_t key; /* for remote reads */
@@ -330,6 +334,7 @@ int reception_open(struct ofi_device *device, char *card, size_t size, char *why
 int reception_start(struct reception *reception); /* when the job's key is known */
 void reception_close(struct reception *reception);
 int reception_ask(struct reception *reception, uint32_t from, uint32_t to);
+void reception_announce(struct reception *reception, uint32_t from, uint32_t to);
 void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count);
 void reception_slot_opened(struct reception *reception, struct ofi_slot *slot);
 void reception_watch(struct reception *reception, struct ofi_slot *slot, bool on);

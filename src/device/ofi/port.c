@@ -376,6 +376,14 @@ static void take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
         ofi_link_named(link, &notice->name);
         return;
     }
+    /* Left before it got our question, whose answer says how things are now. */
+    if (link->state == LINK_ASKED && notice->counted)
+        return;
+    if (link->path.closed) {
+        /* We asked whether it is back. */
+        link->state = link->dead ? LINK_DEAD : LINK_CLOSED;
+        return;
+    }
     link->leaving = true;
     link->back = false;
     link->quiet_since = 0;
@@ -434,7 +442,9 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
         link->path.closed = link->packets.closed = true;
         link->leaving = link->dead;
         link->state = link->dead ? LINK_DEAD : link->back ? LINK_UP : LINK_CLOSED;
+        link->told = link->used && !link->back;
         link->used = link->back = false;
+        link->lost = link->sent;
         if (link->dead)
             ofi_link_forget(link);
         ofi_reads_give_up(slot, link, -EPIPE);
@@ -454,11 +464,17 @@ bool ofi_settled(struct port *base)
     list_for_each (item, &slot->links) {
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
 
-        if (link->state != LINK_UP || link->leaving || link->sent == link->sent_read)
+        if (link->state != LINK_UP || link->leaving)
+            continue;
+        if (!link->marked) {
+            link->marked = true;
+            link->mark = link->sent;
+        }
+        if ((int32_t)(link->sent_read - link->mark) >= 0 || link->mark == link->lost)
             continue;
         settled = false;
-        if (link->asked != link->sent && list_empty(&link->backlog) && ofi_link_report(link, true))
-            link->asked = link->sent;
+        if (link->asked != link->mark && list_empty(&link->backlog) && ofi_link_report(link, true))
+            link->asked = link->mark;
     }
     return settled;
 }
@@ -473,10 +489,12 @@ static void set_port(struct ofi_slot *slot, struct port *port)
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
 
         link->path.port = link->packets.port = port;
-        link->used = false;
+        link->used = link->marked = link->told = false;
         /* The others take us for gone, and must be told that we are back. */
         if (port == NULL && (link->state == LINK_UP || link->state == LINK_ASKED))
             link->state = LINK_NEW;
+        else if (port != NULL && link->state == LINK_NEW && link->address != FI_ADDR_UNSPEC)
+            reception_announce(slot->device->reception, slot->endpoint, link->path.endpoint);
     }
 }
 
@@ -568,6 +586,8 @@ int ofi_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
     }
     if (link->state == LINK_NEW || link->state == LINK_CLOSED)
         ofi_link_ask(link);
+    if (!(how & PATH_EVEN_CLOSED) && link->told)
+        return -EPIPE;
     if (!link->used)
         link->path.closed = link->packets.closed = false;
     link->used = true;

@@ -154,7 +154,9 @@ static void send_message(struct reception *reception, const struct message *mess
             tell_dead(reception, peer->task);
         return;
     }
-    if (peer->connection == NULL && message->kind == MESSAGE_LEAVE)
+    /* Of no interest to whom we do not know. */
+    if (peer->connection == NULL &&
+        (message->kind == MESSAGE_LEAVE || message->kind == MESSAGE_BACK))
         return;
     if (peer->connection == NULL)
         peer->connection = connect_to(reception, peer->task);
@@ -226,6 +228,7 @@ static void take_message(void *cookie, struct connection *connection, const stru
             wait_for_context(reception, message);
         return;
     case MESSAGE_NAME:
+    case MESSAGE_BACK:
         notice.kind = NOTICE_NAME;
         break;
     case MESSAGE_LEAVE:
