@@ -149,6 +149,11 @@ struct machine *chain_make(struct group *group, struct machine *const links[], u
     return &chain->machine;
 }
 
+void chain_unmake(struct machine *chain)
+{
+    free(chain_of(chain));
+}
+
 bool compose_is_running(const struct machine *machine)
 {
     return machine->ops == &chain_ops &&

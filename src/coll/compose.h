@@ -22,6 +22,9 @@
  * caller's. `group` is only where the machine belongs to a context. */
 struct machine *chain_make(struct group *group, struct machine *const links[], uint32_t count);
 
+/* A chain that has not been started, but for its links. */
+void chain_unmake(struct machine *chain);
+
 /* Bind `stage` to segment `index`: a reset. 0 or negative errno. Local. */
 typedef int pipeline_bind_function(void *cookie, struct machine *stage, uint32_t index);
 
@@ -34,6 +37,9 @@ typedef int pipeline_bind_function(void *cookie, struct machine *stage, uint32_t
 struct machine *pipeline_make(struct group *group, struct machine *const stages[], uint32_t count,
                               uint32_t segments, pipeline_bind_function *bind, void *cookie,
                               void (*release)(void *cookie));
+
+/* Of the stages at most so many are busy. */
+void pipeline_set_window(struct machine *pipeline, uint32_t window);
 
 /* Before another start: how many segments. */
 void pipeline_set_segments(struct machine *pipeline, uint32_t segments);

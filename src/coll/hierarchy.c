@@ -6,6 +6,7 @@
  *   barrier    the node arrives at its leader; leaders' barrier; the leader lets its node go
  *   broadcast  on the root's node first; then among leaders; then on the other nodes
  *   allreduce  to the leader; among leaders; from the leader
+ *   reduce     to the leader of each other node; to the leader of the root's; to the root
  *
  * Levels are machines of whatever algorithm Auto takes for their groups, so the leaders' part may
  * become anything else. Source: hierarchical chaining of collectives by continuation functions.
@@ -18,9 +19,13 @@
 #include "coll/algorithm.h"
 #include "coll/coll.h"
 #include "coll/collective.h"
-#include "coll/compose.h"
+#include "coll/flow.h"
 #include "coll/machine.h"
 #include "coll/select.h"
+#include "util/option.h"
+
+/* Where the maps of segments begin, in front of the scratch. */
+#define STARTS_BYTES (2 * FLOW_SEGMENTS_MAX * sizeof(uint64_t))
 
 /* The groups of a member's levels; made at the first use, freed with the group. */
 struct levels {
@@ -100,21 +105,20 @@ static const struct levels *levels_of(struct group *group)
 
 /* ---- links ---- */
 
-#define LINKS_MAX 3
-
-struct links {
-    struct machine *machine[LINKS_MAX];
-    uint32_t count;
+/* What is made for the segments of a collective. */
+struct build {
+    const struct levels *levels;
+    struct flow_links segments[FLOW_SEGMENTS_MAX];
+    uint32_t count; /* segments with links */
+    char *scratch;  /* of the whole message, or NULL */
     int error;
 };
 
-static void links_drop(struct links *links)
+static void drop_links(struct build *build)
 {
-    while (links->count > 0) {
-        struct machine *machine = links->machine[--links->count];
-
-        machine->ops->release(machine);
-    }
+    for (uint32_t i = 0; i < build->count; i++)
+        for (uint32_t x = 0; x < build->segments[i].count; x++)
+            build->segments[i].machine[x]->ops->release(build->segments[i].machine[x]);
 }
 
 /* A collective like `from` on another group: the same buffers, their types held once more. */
@@ -132,115 +136,272 @@ static struct collective like(const struct collective *from, pami_xfer_type_t ty
     return made;
 }
 
-/* Takes *collective over. */
-static void add(struct links *links, struct group *group, struct collective *collective)
+static void replace(struct area_map *map, const struct area_map *with)
 {
+    if (with->type != NULL)
+        type_ref(with->type);
+    if (map->type != NULL)
+        type_unref(map->type);
+    *map = *with;
+}
+
+/* Takes *collective over. */
+static void add(struct build *build, struct group *group, struct collective *collective)
+{
+    struct flow_links *links = &build->segments[build->count - 1];
     const struct algorithm *row;
 
     row = select_row(&group->context->coll->rows->select, group, collective);
-    if (links->error != 0 || row == NULL) {
+    if (build->error != 0 || row == NULL) {
         collective_release(collective);
-        links->error = links->error != 0 ? links->error : -ENOSYS;
+        build->error = build->error != 0 ? build->error : -ENOSYS;
         return;
     }
-    links->error = machine_make(group, row, collective, &links->machine[links->count]);
-    links->count += links->error == 0;
+    build->error = machine_make(group, row, collective, &links->machine[links->count]);
+    links->count += build->error == 0;
+}
+
+static bool is_alone(const struct build *build)
+{
+    return build->levels->local->size == 1;
 }
 
 /* Everybody's data, combined, to the leader of the node. */
-static void add_in(struct links *links, const struct levels *levels, const struct collective *from)
+static void add_in(struct build *build, const struct collective *from)
 {
+    struct group *local = build->levels->local;
     struct collective in = like(from, PAMI_XFER_REDUCE, 0);
 
-    in.receives = levels->local->rank == 0;
+    in.receives = local->rank == 0;
     in.in_place = in.receives && from->in_place;
-    add(links, levels->local, &in);
+    add(build, local, &in);
 }
 
 /* From member `root` of the group to its others. */
-static void add_out(struct links *links, struct group *group, const struct collective *from,
+static void add_out(struct build *build, struct group *group, const struct collective *from,
                     uint32_t root)
 {
     struct collective out = like(from, PAMI_XFER_BROADCAST, root);
 
-    type_unref(out.send.type);
-    out.send = out.recv;
-    if (out.send.type != NULL)
-        type_ref(out.send.type);
+    replace(&out.send, &out.recv);
     out.in_place = true;
     out.receives = true;
-    add(links, group, &out);
+    add(build, group, &out);
 }
 
-static void link_barrier(struct links *links, const struct levels *levels,
-                         const struct collective *from)
+static void link_barrier(struct build *build, const struct collective *from)
 {
+    const struct levels *levels = build->levels;
     struct collective none = *from;
 
     none.op = PAMI_DATA_BOR;
     none.kind = TYPE_KIND_BYTE;
     none.element = 1;
     none.commutative = true;
-    add_in(links, levels, &none);
+    if (!is_alone(build))
+        add_in(build, &none);
     if (levels->leaders != NULL) {
         struct collective among = like(from, PAMI_XFER_BARRIER, 0);
 
-        add(links, levels->leaders, &among);
+        add(build, levels->leaders, &among);
     }
-    add_out(links, levels->local, &none, 0);
+    if (!is_alone(build))
+        add_out(build, levels->local, &none, 0);
 }
 
-static void link_allreduce(struct links *links, const struct levels *levels,
-                           const struct collective *from)
+static void link_allreduce(struct build *build, const struct collective *from)
 {
-    add_in(links, levels, from);
+    const struct levels *levels = build->levels;
+
+    if (!is_alone(build))
+        add_in(build, from);
     if (levels->leaders != NULL) {
         struct collective among = like(from, PAMI_XFER_ALLREDUCE, 0);
 
-        type_unref(among.send.type);
-        among.send = among.recv;
-        if (among.send.type != NULL)
-            type_ref(among.send.type);
-        among.in_place = true;
-        add(links, levels->leaders, &among);
+        if (!is_alone(build)) {
+            replace(&among.send, &among.recv);
+            among.in_place = true;
+        }
+        add(build, levels->leaders, &among);
     }
-    add_out(links, levels->local, from, 0);
+    if (!is_alone(build))
+        add_out(build, levels->local, from, 0);
 }
 
-static void link_broadcast(struct links *links, const struct group *group,
-                           const struct levels *levels, const struct collective *from)
+/* The root among the members of this node, TOPOLOGY_NO_RANK on other nodes. */
+static uint32_t local_root(const struct group *group, const struct levels *levels, uint32_t root)
 {
-    uint32_t node = index_of_node(levels, node_of_rank(group, from->root));
-    uint32_t root =
-        topology_rank(levels->local->topology, topology_endpoint(group->topology, from->root));
+    return topology_rank(levels->local->topology, topology_endpoint(group->topology, root));
+}
 
-    if (root != TOPOLOGY_NO_RANK)
-        add_out(links, levels->local, from, root);
+static void link_broadcast(struct build *build, const struct group *group,
+                           const struct collective *from)
+{
+    const struct levels *levels = build->levels;
+    uint32_t node = index_of_node(levels, node_of_rank(group, from->root));
+    uint32_t root = local_root(group, levels, from->root);
+
+    if (root != TOPOLOGY_NO_RANK && !is_alone(build))
+        add_out(build, levels->local, from, root);
     if (levels->leaders != NULL)
-        add_out(links, levels->leaders, from, node);
+        add_out(build, levels->leaders, from, node);
+    if (root == TOPOLOGY_NO_RANK && !is_alone(build))
+        add_out(build, levels->local, from, 0);
+}
+
+/* A node without the root: to its leader, and from there to the leader of the root's node. */
+static void link_reduce_elsewhere(struct build *build, const struct collective *from,
+                                  const struct area_map *scratch, uint32_t node)
+{
+    const struct levels *levels = build->levels;
+    struct collective part;
+
+    if (!is_alone(build)) {
+        part = like(from, PAMI_XFER_REDUCE, 0);
+        part.receives = levels->leaders != NULL;
+        part.in_place = false;
+        if (part.receives)
+            replace(&part.recv, scratch);
+        add(build, levels->local, &part);
+    }
+    if (levels->leaders == NULL)
+        return;
+    part = like(from, PAMI_XFER_REDUCE, node);
+    part.in_place = false;
+    if (!is_alone(build))
+        replace(&part.send, scratch);
+    add(build, levels->leaders, &part);
+}
+
+/* The root's node: its leader collects from the others, and the root from all of the node. */
+static void link_reduce_here(struct build *build, const struct collective *from,
+                             const struct area_map *scratch, uint32_t root, uint32_t node)
+{
+    const struct levels *levels = build->levels;
+    bool is_root = root == levels->local->rank;
+    struct collective part;
+
+    if (levels->leaders != NULL) {
+        part = like(from, PAMI_XFER_REDUCE, node);
+        part.receives = true;
+        part.in_place = from->in_place && is_root;
+        if (!is_root)
+            replace(&part.recv, scratch);
+        add(build, levels->leaders, &part);
+    }
+    if (is_alone(build))
+        return;
+    part = like(from, PAMI_XFER_REDUCE, root);
+    part.in_place = from->in_place && is_root;
+    if (levels->leaders != NULL) {
+        replace(&part.send, is_root ? &part.recv : scratch);
+        part.in_place = is_root;
+    }
+    add(build, levels->local, &part);
+}
+
+static void link_reduce(struct build *build, const struct group *group,
+                        const struct collective *from, uint64_t offset)
+{
+    const struct area_map scratch = {
+        .base = build->scratch + offset, .extent = 1, .blocks = BLOCKS_ONE};
+    uint32_t node = index_of_node(build->levels, node_of_rank(group, from->root));
+    uint32_t root = local_root(group, build->levels, from->root);
+
     if (root == TOPOLOGY_NO_RANK)
-        add_out(links, levels->local, from, 0);
+        link_reduce_elsewhere(build, from, &scratch, node);
+    else
+        link_reduce_here(build, from, &scratch, root, node);
+}
+
+/* ---- segments ---- */
+
+/* The same buffer from data byte `offset` on; no reference is taken. `start` lives as long. */
+static struct area_map map_from(const struct area_map *map, uint64_t *start, uint64_t offset)
+{
+    struct area_map copy = *map;
+
+    if (copy.type == NULL) {
+        copy.base += copy.base != NULL ? offset : 0;
+        return copy;
+    }
+    *start = offset;
+    copy.blocks = BLOCKS_PACKED;
+    copy.starts = start;
+    return copy;
+}
+
+static uint64_t segment_of(const struct algorithm *row, const struct collective *whole)
+{
+    uint64_t least = (whole->bytes + FLOW_SEGMENTS_MAX - 1) / FLOW_SEGMENTS_MAX;
+    uint64_t segment = option_bytes(OPT_COLL_SEGMENT);
+
+    if (row->segment == SEGMENT_WHOLE || whole->bytes <= segment)
+        return whole->bytes;
+    segment = segment < least ? least : segment;
+    return (segment + whole->element - 1) / whole->element * whole->element;
+}
+
+static void link_segment(struct build *build, struct group *group, const struct collective *whole,
+                         uint64_t *starts, uint64_t offset, uint64_t bytes)
+{
+    struct collective part = *whole;
+
+    build->segments[build->count++].count = 0;
+    part.bytes = bytes;
+    if (bytes != whole->bytes) {
+        part.send = map_from(&whole->send, &starts[0], offset);
+        part.recv = map_from(&whole->recv, &starts[1], offset);
+    }
+    switch (whole->type) {
+    case PAMI_XFER_BARRIER:
+        link_barrier(build, &part);
+        break;
+    case PAMI_XFER_ALLREDUCE:
+        link_allreduce(build, &part);
+        break;
+    case PAMI_XFER_REDUCE:
+        link_reduce(build, group, &part, offset);
+        break;
+    default:
+        link_broadcast(build, group, &part);
+    }
+}
+
+/* Links of all segments, and the memory behind them. */
+static void link_all(struct build *build, struct group *group, const struct algorithm *row,
+                     const struct collective *whole, char *memory)
+{
+    uint64_t segment = segment_of(row, whole), offset = 0;
+    uint64_t *starts = (uint64_t *)(void *)memory;
+
+    build->scratch = memory + STARTS_BYTES;
+    do {
+        uint64_t left = whole->bytes - offset, bytes = left < segment ? left : segment;
+
+        link_segment(build, group, whole, &starts[2 * build->count], offset, bytes);
+        offset += bytes;
+    } while (offset < whole->bytes && build->error == 0);
 }
 
 int hierarchy_make(struct group *group, const struct algorithm *row, struct collective *collective,
                    struct machine **machine)
 {
-    const struct levels *levels = levels_of(group);
-    struct links links = {.error = levels != NULL ? 0 : -ENOMEM};
+    bool keeps = row->type == PAMI_XFER_REDUCE;
+    char *memory = malloc(STARTS_BYTES + (keeps ? collective->bytes : 0));
+    struct build build = {.levels = levels_of(group)};
 
-    if (links.error == 0 && row->type == PAMI_XFER_BARRIER)
-        link_barrier(&links, levels, collective);
-    else if (links.error == 0 && row->type == PAMI_XFER_ALLREDUCE)
-        link_allreduce(&links, levels, collective);
-    else if (links.error == 0)
-        link_broadcast(&links, group, levels, collective);
+    build.error = build.levels != NULL && memory != NULL ? 0 : -ENOMEM;
+    if (build.error == 0)
+        link_all(&build, group, row, collective, memory);
     collective_release(collective);
-    if (links.error == 0) {
-        *machine = chain_make(group, links.machine, links.count);
+    if (build.error == 0) {
+        *machine = flow_make(group, build.segments, build.count, memory);
         if (*machine != NULL)
             return 0;
-        links.error = -ENOMEM;
+        build.error = -ENOMEM;
     }
-    links_drop(&links);
-    return links.error;
+    drop_links(&build);
+    free(memory);
+    return build.error;
 }

@@ -21,6 +21,7 @@ struct pipeline {
     uint32_t segments, next; /* segment to start */
     uint32_t busy;           /* stages */
     uint32_t count;
+    uint32_t window; /* busy stages at most; 0: all */
     pami_result_t result;
     pipeline_bind_function *bind;
     void *cookie;
@@ -54,7 +55,7 @@ static void start_segments(struct pipeline *pipeline)
     while (pipeline->next < pipeline->segments && pipeline->result == PAMI_SUCCESS) {
         struct stage *stage = &pipeline->stages[pipeline->next % pipeline->count];
 
-        if (stage->busy)
+        if (stage->busy || (pipeline->window != 0 && pipeline->busy >= pipeline->window))
             return;
         if (pipeline->bind(pipeline->cookie, stage->machine, pipeline->next) != 0) {
             pipeline->result = PAMI_ENOMEM;
@@ -203,4 +204,9 @@ struct machine *pipeline_make(struct group *group, struct machine *const stages[
 void pipeline_set_segments(struct machine *machine, uint32_t segments)
 {
     pipeline_of(machine)->segments = segments;
+}
+
+void pipeline_set_window(struct machine *machine, uint32_t window)
+{
+    pipeline_of(machine)->window = window;
 }

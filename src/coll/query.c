@@ -13,6 +13,7 @@
 #include "coll/collective.h"
 #include "coll/handle.h"
 #include "coll/machine.h"
+#include "geometry/state.h"
 #include "util/error.h"
 
 #define NAME_BYTES 64
@@ -150,6 +151,23 @@ struct geometry *algorithm_handle_geometry(pami_algorithm_t handle)
 
 /* ---- metadata ---- */
 
+/* The arguments as one of this task's members would give them: which one is not known here. */
+static bool read_arguments(struct collective *collective, struct geometry *geometry,
+                           struct group *group, const struct pami_xfer_t *in)
+{
+    pami_xfer_type_t type = algorithm_handle_type(in->algorithm);
+    uint32_t task = geometry->client->core->task;
+
+    for (uint32_t offset = 0; offset < ENDPOINT_OFFSETS_MAX; offset++) {
+        group->rank = topology_rank(&geometry->topology, endpoint_make(task, offset));
+        if (group->rank == TOPOLOGY_NO_RANK)
+            continue;
+        if (collective_read(collective, type, group, &in->cmd) == PAMI_SUCCESS)
+            return true;
+    }
+    return false;
+}
+
 /* check_fn of list 1: looks at the arguments as PAMI_Collective would. */
 static metadata_result_t check_arguments(struct pami_xfer_t *in)
 {
@@ -165,8 +183,7 @@ static metadata_result_t check_arguments(struct pami_xfer_t *in)
         return answer;
     }
     group = group_of_all(geometry);
-    if (collective_read(&collective, algorithm_handle_type(in->algorithm), &group, &in->cmd) !=
-        PAMI_SUCCESS) {
+    if (!read_arguments(&collective, geometry, &group, in)) {
         answer.check.unspecified = 1;
         return answer;
     }

@@ -243,6 +243,15 @@ const struct algorithm algorithm_table[] = {
      .make = hierarchy_make},
     {PAMI_XFER_ALLREDUCE, "Hierarchical", "To the node's leader, among leaders, from the leader.",
      .needs = NEEDS_LEVELS | NEEDS_COMMUTATIVE, .make = hierarchy_make},
+    {PAMI_XFER_REDUCE, "Hierarchical",
+     "To the leaders of the other nodes, to that of the root's, to the root.",
+     .needs = NEEDS_LEVELS | NEEDS_COMMUTATIVE, .make = hierarchy_make},
+    {PAMI_XFER_BROADCAST, "PipelinedHierarchical", "The same, segments on all levels at once.",
+     .needs = NEEDS_LEVELS, .segment = SEGMENT_STATIC, .make = hierarchy_make},
+    {PAMI_XFER_ALLREDUCE, "PipelinedHierarchical", "The same, segments on all levels at once.",
+     .needs = NEEDS_LEVELS | NEEDS_COMMUTATIVE, .segment = SEGMENT_STATIC, .make = hierarchy_make},
+    {PAMI_XFER_REDUCE, "PipelinedHierarchical", "The same, segments on all levels at once.",
+     .needs = NEEDS_LEVELS | NEEDS_COMMUTATIVE, .segment = SEGMENT_STATIC, .make = hierarchy_make},
 };
 
 const size_t algorithm_count = COUNT(algorithm_table);

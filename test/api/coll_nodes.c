@@ -11,6 +11,7 @@
  * Run: tasks=4,5 nodes=1,2 env="PAMI_COLL_SHARED_BYTES=0" timeout=120
  * Run: tasks=5 nodes=2 env="PAMI_HEAP_BYTES=256K" timeout=120
  * Run: tasks=5 nodes=2 env="PAMI_COLL_SHARED_BUFFER=4096" timeout=120
+ * Run: tasks=4,5,8 nodes=2,3 env="PAMI_COLL_SEGMENT=256" timeout=120
  * Run: tasks=3,4 nodes=1,2 args="--rounds 2 --geometries 1000" timeout=120
  */
 #include "coll.h"
@@ -47,7 +48,7 @@ static const pami_xfer_type_t types[] = {
     PAMI_XFER_GATHER,  PAMI_XFER_SCATTER,   PAMI_XFER_ALLGATHER, PAMI_XFER_ALLTOALL,
 };
 
-static const char *const names[NAMES] = {"Hierarchical", "Hierarchical", "Shared", "Auto"};
+static const char *const names[NAMES] = {"Hierarchical", "PipelinedHierarchical", "Shared", "Auto"};
 
 static struct job job;
 static struct team teams[GEOMETRIES];
@@ -280,7 +281,7 @@ static void start(struct op *o, const struct team *team)
         return;
     o->in_place = o->in_place && receives(o);
     fill(o);
-    handle = handle_of(o, o->twisted && strcmp(name, "Hierarchical") == 0 ? "Auto" : name);
+    handle = handle_of(o, o->twisted && strstr(name, "Hierarchical") != NULL ? "Auto" : name);
     xfer = coll_xfer(handle, &o->told);
     set_arguments(o, &xfer);
     coll_start(job.context[0], &xfer);

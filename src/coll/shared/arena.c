@@ -104,10 +104,11 @@ static void offer(struct arena *arena)
 {
     arena->crowded = arena->shared->context->core->yield == YIELD_SOON;
     arena->refused = allocate(arena) != 0;
-    if (arena->refused || arena->size == 1) {
+    if (arena->size == 1) {
         commit(arena);
         return;
     }
+    /* Also what there is not (address 0): a member that has not come yet keeps offers only. */
     for (uint32_t i = 1; i < arena->size; i++)
         tell(arena, i,
              (struct arena_note){.kind = NOTE_OFFER, .address = (uintptr_t)arena->memory});
@@ -123,7 +124,7 @@ static bool map(struct arena *arena, const struct arena_note *note)
     struct heap_view view;
     uint64_t offset;
 
-    if (device == NULL || note->size != arena->size ||
+    if (device == NULL || note->address == 0 || note->size != arena->size ||
         device->ops->heap_view(device, endpoint_task(arena->endpoints[0]), &view) != 0)
         return false;
     offset = note->address - view.remote;

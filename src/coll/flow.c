@@ -1,0 +1,159 @@
+/*
+ * Flows over segments; see flow.h.
+ *
+ * All runs of one level go through one arena or one sequence of numbers, in the order in which they
+ * were reserved. That order is 0in 1in 0out 2in 1out ...: whoever has to wait for the result of a
+ * segment has put the next ones in before. At least LOOKAHEAD segments are let go at once, or the
+ * last one that was put in would wait for one that is behind it.
+ */
+#include "coll/flow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/compose.h"
+
+#define LOOKAHEAD 2u
+#define WINDOW 3u
+
+_Static_assert(WINDOW >= LOOKAHEAD, "what is reserved in front is started in front");
+
+struct flow {
+    struct machine machine;
+    struct machine *inner; /* the chain of the only segment, or a pipeline of chains */
+    struct machine *chains[FLOW_SEGMENTS_MAX];
+    uint32_t count;
+    bool running;
+    void *memory;
+    struct flow_links segments[];
+};
+
+static struct flow *flow_of(struct machine *machine)
+{
+    return container_of(machine, struct flow, machine);
+}
+
+static void reserve_links(const struct flow_links *links, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to && i < links->count; i++)
+        links->machine[i]->ops->reserve(links->machine[i], 1);
+}
+
+static void reserve(struct machine *machine, uint32_t runs)
+{
+    struct flow *flow = flow_of(machine);
+
+    for (uint32_t i = 0; i < flow->count + LOOKAHEAD; i++) {
+        if (i < flow->count)
+            reserve_links(&flow->segments[i], 0, 1);
+        if (i >= LOOKAHEAD)
+            reserve_links(&flow->segments[i - LOOKAHEAD], 1, FLOW_LINKS);
+    }
+    for (uint32_t i = 0; i < flow->count; i++)
+        flow->chains[i]->numbers = 1;
+    flow->inner->numbers = 1;
+    machine->numbers = runs; /* 1 */
+}
+
+static void number(struct flow *flow)
+{
+    if (flow->machine.numbers == 0)
+        reserve(&flow->machine, 1);
+    flow->machine.numbers--;
+}
+
+static void start(struct machine *machine)
+{
+    struct flow *flow = flow_of(machine);
+
+    number(flow);
+    flow->running = true;
+    flow->inner->ops->start(flow->inner);
+}
+
+static void give_up(struct machine *machine, pami_result_t result)
+{
+    struct flow *flow = flow_of(machine);
+
+    if (!flow->running)
+        number(flow);
+    flow->inner->ops->give_up(flow->inner, result);
+}
+
+static void release(struct machine *machine)
+{
+    struct flow *flow = flow_of(machine);
+
+    flow->inner->ops->release(flow->inner);
+    free(flow->memory);
+    free(flow);
+}
+
+static const struct machine_ops flow_ops = {
+    .name = "flow",
+    .reserve = reserve,
+    .start = start,
+    .release = release,
+    .give_up = give_up,
+};
+
+static void inner_done(struct machine *inner, pami_result_t result)
+{
+    struct flow *flow = inner->cookie;
+
+    flow->running = false;
+    flow->machine.done(&flow->machine, result);
+}
+
+/* Segments are bound when they are made. */
+static int bind_nothing(void *cookie, struct machine *stage, uint32_t index)
+{
+    (void)cookie, (void)stage, (void)index;
+    return 0;
+}
+
+/* Chains around all links, and what runs them. The links are taken over when all has worked. */
+static struct machine *make_inner(struct flow *flow, struct group *group)
+{
+    struct machine *inner = NULL;
+    uint32_t made = 0;
+
+    while (made < flow->count) {
+        const struct flow_links *links = &flow->segments[made];
+
+        flow->chains[made] = chain_make(group, links->machine, links->count);
+        if (flow->chains[made] == NULL)
+            break;
+        made++;
+    }
+    if (made == flow->count)
+        inner = made == 1
+                    ? flow->chains[0]
+                    : pipeline_make(group, flow->chains, made, made, bind_nothing, NULL, NULL);
+    for (uint32_t i = 0; i < made && inner == NULL; i++)
+        chain_unmake(flow->chains[i]);
+    if (inner != NULL && made > 1)
+        pipeline_set_window(inner, WINDOW);
+    return inner;
+}
+
+struct machine *flow_make(struct group *group, const struct flow_links *segments, uint32_t count,
+                          void *memory)
+{
+    struct flow *flow = calloc(1, sizeof(*flow) + count * sizeof(flow->segments[0]));
+
+    if (flow == NULL)
+        return NULL;
+    machine_init(&flow->machine, &flow_ops, group);
+    flow->count = count;
+    flow->memory = memory;
+    memcpy(flow->segments, segments, count * sizeof(flow->segments[0]));
+    flow->inner = make_inner(flow, group);
+    if (flow->inner == NULL) {
+        free(flow);
+        return NULL;
+    }
+    flow->inner->done = inner_done;
+    flow->inner->cookie = flow;
+    return &flow->machine;
+}
