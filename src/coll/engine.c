@@ -207,7 +207,7 @@ static void name_flight(struct instance *instance)
     instance->filled = 0;
     instance->send_next = 0;
     instance->recv_next = 0;
-    instance->failed = false;
+    instance->failed = instance->disagrees = false;
     instance->result = PAMI_SUCCESS;
 }
 
@@ -239,10 +239,10 @@ static void start(struct machine *machine)
     if (unlikely(instance->flight.aborted))
         engine_fail(instance, error_set(PAMI_ERROR, "a member has given the collective up"));
     else if (unlikely(!list_empty(&instance->flight.early)) && !early_agree(instance))
-        engine_fail(instance, error_set(PAMI_INVAL,
-                                        "%s: members called it with different arguments "
-                                        "or algorithms",
-                                        instance->algorithm->name));
+        engine_disagree(instance, error_set(PAMI_INVAL,
+                                            "%s: members called it with different arguments "
+                                            "or algorithms",
+                                            instance->algorithm->name));
     else
         step(instance);
 }
@@ -274,15 +274,20 @@ void engine_end(struct instance *instance)
     instance->running = false;
     list_remove(&instance->link);
     if (unlikely(instance->failed)) {
-        step_abort(instance);
+        if (instance->disagrees)
+            step_abort_all(instance);
+        else
+            step_abort(instance);
         let_go_of_data(instance);
     } else {
         stage_end(instance);
     }
     unwanted = flight_end(&instance->coll->flights, &instance->flight);
-    if (unlikely(unwanted != 0 && instance->result == PAMI_SUCCESS))
+    if (unlikely(unwanted != 0 && instance->result == PAMI_SUCCESS)) {
         instance->result = error_set(PAMI_INVAL, "%s: members sent more than was expected",
                                      instance->algorithm->name);
+        step_abort_all(instance);
+    }
     coll_ends(instance->machine.group);
     instance->machine.done(&instance->machine, instance->result);
 }
@@ -297,16 +302,29 @@ void engine_fail(struct instance *instance, pami_result_t result)
         engine_end(instance);
 }
 
+/* Who waits for whom is not known then: everybody is told. */
+void engine_disagree(struct instance *instance, pami_result_t result)
+{
+    instance->disagrees = instance->disagrees || !instance->failed;
+    engine_fail(instance, result);
+}
+
 static void give_up(struct machine *machine, pami_result_t result)
 {
     struct instance *instance = instance_of(machine);
 
     if (instance->running) {
-        engine_fail(instance, result);
+        if (result == PAMI_INVAL)
+            engine_disagree(instance, result);
+        else
+            engine_fail(instance, result);
         return;
     }
     name_flight(instance);
-    step_abort(instance);
+    if (result == PAMI_INVAL)
+        step_abort_all(instance);
+    else
+        step_abort(instance);
     /* What has come for it already is not wanted. */
     flight_begin(&instance->coll->flights, &instance->flight);
     flight_end(&instance->coll->flights, &instance->flight);

@@ -46,6 +46,7 @@ struct instance {
     struct coll *coll;
     const struct algorithm *algorithm;
     bool running, stepping, again, failed;
+    bool disagrees;   /* failed, because members called with different arguments */
     bool released;    /* freed when nothing is pending any more */
     uint32_t pending; /* callbacks of p2p that will still come */
     uint32_t check;
@@ -98,10 +99,12 @@ void stage_fill(const struct instance *instance, const struct span *span, const 
 /* step.c */
 void step(struct instance *instance);
 void step_abort(struct instance *instance);
+void step_abort_all(struct instance *instance);
 bool step_wants(struct instance *instance, uint32_t endpoint);
 
 /* engine.c */
 void engine_fail(struct instance *instance, pami_result_t result);
+void engine_disagree(struct instance *instance, pami_result_t result);
 void engine_end(struct instance *instance);
 void engine_settle(struct instance *instance);
 

@@ -273,6 +273,18 @@ static bool is_stale(struct flight_table *table, const struct flight_head *head)
     return group != NULL && coll_has_run(group, head->word & FLIGHT_CHANNEL_MASK, head->sequence);
 }
 
+/* Its sender runs something else than this member did, and may wait for it. */
+static void answer_stale(struct flight_table *table, const struct flight_head *head,
+                         uint32_t origin)
+{
+    const struct message_place nowhere = {NULL, NULL, 0};
+    struct flight_head answer = *head;
+
+    answer.word |= FLIGHT_ABORT;
+    message_send(table->context, origin, MESSAGE_COLLECTIVE, &answer, sizeof(answer), &nowhere, 0,
+                 NULL, NULL);
+}
+
 static void arrive_early(struct flight_table *table, struct flight *flight,
                          const struct flight_head *head, const void *data, size_t bytes,
                          uint32_t origin, pami_recv_t *recv)
@@ -280,6 +292,8 @@ static void arrive_early(struct flight_table *table, struct flight *flight,
     if (flight == NULL) {
         if (is_stale(table, head)) {
             table->stale++;
+            if ((head->word & FLIGHT_ABORT) == 0)
+                answer_stale(table, head, origin);
             return;
         }
         flight = flight_new(table, head);

@@ -87,12 +87,12 @@ static bool is_expected(struct instance *instance, const struct slot *slot, uint
     if (likely(((word ^ instance->check) & FLIGHT_CHECK_MASK) == 0 &&
                bytes == slot->phase.recv.bytes))
         return true;
-    engine_fail(instance,
-                error_set(PAMI_INVAL,
-                          "%s: endpoint %u sent %zu bytes where %zu were expected, or called it "
-                          "with other arguments or another algorithm",
-                          instance->algorithm->name, slot->from, bytes,
-                          (size_t)slot->phase.recv.bytes));
+    engine_disagree(
+        instance,
+        error_set(PAMI_INVAL,
+                  "%s: endpoint %u sent %zu bytes where %zu were expected, or called it "
+                  "with other arguments or another algorithm",
+                  instance->algorithm->name, slot->from, bytes, (size_t)slot->phase.recv.bytes));
     return false;
 }
 
@@ -167,6 +167,17 @@ bool step_wants(struct instance *instance, uint32_t endpoint)
     return waiting(instance, endpoint) != NULL;
 }
 
+/* What is not wanted yet, or never: of another collective than this one? Then it fails. */
+static bool disagrees(struct instance *instance, uint32_t word, uint32_t origin)
+{
+    if (likely(((word ^ instance->check) & FLIGHT_CHECK_MASK) == 0))
+        return false;
+    engine_disagree(instance,
+                    error_set(PAMI_INVAL, "%s: endpoint %u called it with other arguments",
+                              instance->algorithm->name, origin));
+    return true;
+}
+
 bool engine_arrive(struct instance *instance, uint32_t word, const void *data, size_t bytes,
                    uint32_t origin, pami_recv_t *recv)
 {
@@ -179,7 +190,7 @@ bool engine_arrive(struct instance *instance, uint32_t word, const void *data, s
     }
     slot = waiting(instance, origin);
     if (slot == NULL)
-        return false;
+        return disagrees(instance, word, origin);
     if (!is_expected(instance, slot, word, bytes))
         return true;
     if (likely(recv == NULL)) {
@@ -274,6 +285,20 @@ void step_abort(struct instance *instance)
         message_send(instance->coll->context, endpoint_of(instance, phase.to), MESSAGE_COLLECTIVE,
                      &head, sizeof(head), &nowhere, 0, NULL, NULL);
     }
+}
+
+/* The members disagree about what they run, so all are told. */
+void step_abort_all(struct instance *instance)
+{
+    const struct group *group = instance->machine.group;
+    struct flight_head head = head_of(instance);
+    const struct message_place nowhere = {NULL, NULL, 0};
+
+    head.word |= FLIGHT_ABORT;
+    for (uint32_t i = 0; i < group->size; i++)
+        if (i != group->rank)
+            message_send(instance->coll->context, topology_endpoint(group->topology, i),
+                         MESSAGE_COLLECTIVE, &head, sizeof(head), &nowhere, 0, NULL, NULL);
 }
 
 /* ---- going on ---- */
