@@ -194,8 +194,9 @@ static void lower(const struct shared_machine *machine, uint32_t *from, uint32_t
 
 /* ---- posting ---- */
 
-/* Readers on the writer's own processor would rather find the data in its cache: 8 tasks on 2 cores,
- * allreduce of 64 KiB 63 to 95 us, past the cache 88 to 188; only a broadcast gains, 28 and 25. */
+/* Readers on the writer's own processor would rather find the data in its cache: 8 tasks on 2
+ * cores, allreduce of 64 KiB 63 to 95 us, past the cache 88 to 188; only a broadcast gains, 28 and
+ * 25. */
 static size_t stream_bytes(const struct shared_machine *machine)
 {
     const struct arena *arena = machine->arena;
