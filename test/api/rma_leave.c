@@ -47,8 +47,10 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "destroy";
     bool packets = strcmp(how, "packets") == 0;
-    unsigned char *mine = test_alloc((size_t)PIECES * PIECE), *all[2];
+    static unsigned char *mine, *last; /* in use until the end of the process */
+    unsigned char *all[2];
 
+    mine = test_alloc((size_t)PIECES * PIECE);
     job_start(&job, "rma_leave", 1);
     CHECK(job.tasks == 2);
     rma_open(&job);
@@ -62,9 +64,9 @@ int main(int argc, char **argv)
     memset(mine, EARLY, (size_t)PIECES * PIECE);
     for (size_t i = 0; i < PIECES; i++)
         put(mine + i * PIECE, all[1] + i * PIECE, PIECE, packets);
-    mine = test_alloc((size_t)PIECES * PIECE);
-    memset(mine, LAST, (size_t)PIECES * PIECE);
-    put(mine, all[1], (size_t)PIECES * PIECE, packets);
+    last = test_alloc((size_t)PIECES * PIECE);
+    memset(last, LAST, (size_t)PIECES * PIECE);
+    put(last, all[1], (size_t)PIECES * PIECE, packets);
     if (strcmp(how, "return") == 0)
         return 0;
     CHECK_OK(PAMI_Context_destroyv(job.context, 1));
