@@ -123,7 +123,7 @@ check_layers()
                 floor["util"] = 0
                 floor["type"] = floor["bootstrap"] = floor["workqueue"] = floor["device"] = 1
                 floor["context"] = 2; floor["p2p"] = 3; floor["geometry"] = 4
-                floor["coll"] = 5; floor["client"] = 6
+                floor["coll"] = 5; floor["client"] = 6; floor["servers"] = 7
                 split(file, part, "/"); own = part[2]
             }
             /^#include "[a-z0-9]+\// {

@@ -221,6 +221,138 @@ typedef struct {
 pami_result_t PAMIX_Context_async_query(pami_context_t context,
                                         pamix_context_async_status_t *status);
 
+/* ------------------------------------------------------------------- communication servers -- */
+
+/*
+ * Servers carry out puts, gets and sends that the program's contexts hand to them, so that one
+ * thread's stream of operations is injected by several. doc/servers.md says when that pays.
+ *
+ * The program creates contexts for the servers along with its own, registers on them the dispatch
+ * ids that are to be sent through them, and hands them over. From then on they are the library's:
+ * nobody sends to them, advances them or calls anything with them until PAMIX_Servers_destroy.
+ * Destroy servers before the contexts.
+ *
+ *     PAMI_Context_createv(client, NULL, 0, context, 3);
+ *     PAMIX_Servers_create(&context[1], 2, NULL, &servers);
+ *     PAMIX_Servers_start(servers);
+ *     PAMIX_Servers_put(servers, context[0], &put, 0);
+ *
+ * The calls take the structures of PAMI_Put, PAMI_Get, PAMI_Send and PAMI_Send_immediate, read them
+ * during the call, and keep their rules: header, data and memory stay the user's until the callback
+ * that says so, nothing is copied but what the PAMI call would copy (the header, and data that
+ * nobody waits for). The caller owns `context`; all callbacks run on it, from its advance, each
+ * exactly once. Several contexts may be used by several threads at once.
+ *
+ * What differs from the PAMI calls:
+ *   - the endpoint that a message comes from is a server's; its task is this one;
+ *   - there is no order among requests, unless they say PAMIX_SERVERS_ORDERED: those from one
+ *     context to one endpoint take effect in the order of the calls, as PAMI has it for
+ *     the kind of operation. Start makes no promise about what was sent before it; stop does;
+ *   - what the PAMI call would refuse may be reported by the callbacks instead;
+ *   - PAMI_EAGAIN: no room just now; nothing was done. Advance and try again;
+ *   - PAMI_Fence_* on the context knows nothing of servers: use PAMIX_Servers_fence.
+ */
+typedef void *pamix_servers_t;
+
+/* What may go through servers; bits. */
+#define PAMIX_SERVERS_PUT 1u
+#define PAMIX_SERVERS_GET 2u
+#define PAMIX_SERVERS_SEND 4u
+
+/* flags of requests */
+#define PAMIX_SERVERS_ORDERED 1u
+
+typedef struct {
+    size_t queue;     /* requests that may wait for each server, rounded up; 0: 1024 */
+    const char *cpus; /* as PAMI_ASYNC_CPUS: where servers run; NULL: that */
+} pamix_servers_config_t;
+
+/* Any member may be changed while servers run; each request sees the values of its own time. */
+typedef struct {
+    unsigned operations;            /* PAMIX_SERVERS_* that are forwarded */
+    size_t bytes_least, bytes_most; /* and only these sizes; the header counts */
+    unsigned batch;                 /* requests in a row for one server, at least 1 */
+    unsigned few;                   /* a context with fewer requests outstanding carries the next
+                                       one by itself; 0: never */
+    unsigned in_flight;             /* operations of one server at a time; 0: any number */
+    int active;                     /* nonzero: the context takes turns as if it were a server, and
+                                       carries what queues have no room for */
+    int learn;                      /* nonzero: forward those kinds and sizes for which the program
+                                       turns out to be faster that way */
+} pamix_servers_policy_t;
+
+typedef struct {
+    unsigned servers;
+    int running;
+    unsigned long long puts, gets, sends; /* begun by servers */
+    unsigned long long bytes;             /* of those */
+    unsigned long long failed;            /* of those */
+    unsigned long long wakes;             /* times that a server's queue was no longer empty, or its
+                                             turn had been long enough */
+    unsigned in_flight_most;              /* at one server */
+    unsigned long long forwarded, direct; /* requests of all contexts: to servers, carried there */
+    unsigned long long refused;           /* PAMI_EAGAIN */
+} pamix_servers_status_t;
+
+#define PAMIX_SERVERS_ALL (-1)
+
+/*
+ * One server for each context; they do not run yet. The policy is: everything, batches of 4, 256 in
+ * flight, passive contexts, no learning. PAMI_INVAL; PAMI_ENOMEM.
+ *   config  read during the call; NULL: the defaults
+ */
+pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
+                                   const pamix_servers_config_t *config, pamix_servers_t *servers);
+
+/*
+ * Gives the contexts back and sets *servers to NULL. No other thread uses the servers any more.
+ * PAMI_EAGAIN: they are not stopped, or callbacks of requests have not run.
+ */
+pami_result_t PAMIX_Servers_destroy(pamix_servers_t *servers);
+
+/*
+ * From now on requests are forwarded, by threads of asynchronous progress: one for each server,
+ * unless the client already has that many fewer. One thread starts and stops. PAMI_EAGAIN: a stop
+ * is under way; else as PAMIX_Context_async_enable.
+ */
+pami_result_t PAMIX_Servers_start(pamix_servers_t servers);
+
+/*
+ * From now on nothing is forwarded: contexts carry requests by themselves, ordered ones get
+ * PAMI_EAGAIN until the servers have stopped. fn runs when all that was forwarded is complete at
+ * its destination, and the threads have left. Any other thread may go on making requests.
+ * PAMI_EAGAIN: they do not run; PAMI_ENOMEM; PAMI_INVAL.
+ */
+pami_result_t PAMIX_Servers_stop(pamix_servers_t servers, pami_context_t context,
+                                 pami_event_function fn, void *cookie);
+
+/* Requests, see above. PAMI_INVAL; PAMI_ENOMEM; PAMI_EAGAIN. */
+pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
+                                const pami_put_simple_t *parameters, unsigned flags);
+pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
+                                const pami_get_simple_t *parameters, unsigned flags);
+pami_result_t PAMIX_Servers_send(pamix_servers_t servers, pami_context_t context,
+                                 const pami_send_t *parameters, unsigned flags);
+pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context_t context,
+                                           const pami_send_immediate_t *parameters, unsigned flags);
+
+/*
+ * fn runs from advance of the context when everything that it has started before, by itself or
+ * through servers, is complete at its destination. PAMI_EAGAIN: servers are being stopped;
+ * PAMI_INVAL; PAMI_ENOMEM.
+ */
+pami_result_t PAMIX_Servers_fence(pamix_servers_t servers, pami_context_t context,
+                                  pami_event_function fn, void *cookie);
+
+/* Any thread, any time. policy NULL: that of create. PAMI_INVAL. */
+pami_result_t PAMIX_Servers_set_policy(pamix_servers_t servers,
+                                       const pamix_servers_policy_t *policy);
+pami_result_t PAMIX_Servers_get_policy(pamix_servers_t servers, pamix_servers_policy_t *policy);
+
+/* Counters of one server, or of PAMIX_SERVERS_ALL. Any thread; a snapshot only. PAMI_INVAL. */
+pami_result_t PAMIX_Servers_query(pamix_servers_t servers, int server,
+                                  pamix_servers_status_t *status);
+
 /* ------------------------------------------------------------------------------- simulation -- */
 
 /*

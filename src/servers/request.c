@@ -1,0 +1,509 @@
+/*
+ * Requests: who carries each, its way to a server, and the way of its callbacks back to the context
+ * that it was made on.
+ *
+ * The last callback of an operation gives the request back to its lane. Where the user wants any
+ * callback it does so from work posted to the context, behind those that came before; otherwise
+ * nobody needs to be woken, and it goes onto a stack that the lane empties when it next looks.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "context/registry.h"
+#include "servers/servers.h"
+#include "util/error.h"
+
+/* Data up to this is copied when nobody waits for local_fn, as PAMI_Send does. */
+#define COPY_ALWAYS_BYTES 512u
+
+/* ---- lanes ---- */
+
+static void request_free(struct request *request)
+{
+    struct lane *lane = request->lane;
+
+    free(request->more);
+    lane->outstanding--;
+    pool_put(&lane->requests, request);
+}
+
+void lane_collect(struct lane *lane)
+{
+    struct request *request;
+
+    if (atomic_load_explicit(&lane->returned, memory_order_relaxed) == NULL)
+        return;
+    request = atomic_exchange_explicit(&lane->returned, NULL, memory_order_acquire);
+    while (request != NULL) {
+        struct request *next = request->next;
+
+        request_free(request);
+        request = next;
+    }
+}
+
+/* What the context has here, made when it is first used; NULL with *result. */
+static struct lane *lane_of(const char *function, struct servers *servers, pami_context_t handle,
+                            pami_result_t *result)
+{
+    struct context *context = context_from_handle(handle);
+    struct lane *lane;
+
+    *result = PAMI_INVAL;
+    if (unlikely(servers == NULL || context == NULL)) {
+        error_set(PAMI_INVAL, "%s: %s", function,
+                  servers == NULL ? "servers: NULL" : "context: not a context");
+        return NULL;
+    }
+    lane = atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
+    if (likely(lane != NULL && lane->context == context))
+        return lane;
+    if (context->core != servers->core) {
+        error_set(PAMI_INVAL, "%s: context: is not of the servers' client", function);
+        return NULL;
+    }
+    for (unsigned i = 0; i < servers->count; i++) {
+        if (servers->contexts[i] == handle) {
+            error_set(PAMI_INVAL, "%s: context: belongs to server %u", function, i);
+            return NULL;
+        }
+    }
+    lane = aligned_alloc(CACHE_LINE, sizeof(*lane));
+    if (lane == NULL) {
+        *result = error_set(PAMI_ENOMEM, "%s: out of memory", function);
+        return NULL;
+    }
+    memset(lane, 0, sizeof(*lane));
+    lane->servers = servers;
+    lane->context = context;
+    lane->next = context->offset % servers->count;
+    pool_init(&lane->requests, sizeof(struct request), CACHE_LINE);
+    atomic_store_explicit(&servers->lanes[context->offset], lane, memory_order_release);
+    return lane;
+}
+
+/* ---- the way back ---- */
+
+static pami_result_t run_event(pami_context_t context, void *cookie)
+{
+    const struct request_event *event = cookie;
+
+    if (event->function != NULL)
+        event->function(context, event->request->cookie, event->result);
+    return PAMI_SUCCESS;
+}
+
+static pami_result_t run_last_event(pami_context_t context, void *cookie)
+{
+    struct request_event event = *(struct request_event *)cookie;
+    void *user = event.request->cookie;
+
+    request_free(event.request);
+    if (event.function != NULL)
+        event.function(context, user, event.result);
+    return PAMI_SUCCESS;
+}
+
+void request_return(struct request *request)
+{
+    struct lane *lane = request->lane;
+    struct request *first = atomic_load_explicit(&lane->returned, memory_order_relaxed);
+
+    do {
+        request->next = first;
+    } while (!atomic_compare_exchange_weak_explicit(&lane->returned, &first, request,
+                                                    memory_order_release, memory_order_relaxed));
+}
+
+/* Carried by the client: this is its own context. */
+static void event_here(struct request_event *event, bool last)
+{
+    if (last)
+        run_last_event(event->request->lane->context, event);
+    else
+        run_event(event->request->lane->context, event);
+}
+
+void request_event_came(struct request_event *event, pami_result_t result)
+{
+    struct request *request = event->request;
+    struct server *server = request->server;
+    bool last = --request->under_way == 0;
+
+    event->result = result;
+    if (server == NULL) {
+        event_here(event, last);
+        return;
+    }
+    if (result != PAMI_SUCCESS && last)
+        servers_count(&server->failed, 1);
+    if (last && !request->wanted)
+        request_return(request);
+    else if (last)
+        PAMI_Context_post(request->lane->context, &event->work, run_last_event, event);
+    else if (event->function != NULL)
+        PAMI_Context_post(request->lane->context, &event->work, run_event, event);
+    if (last)
+        server_less(server);
+}
+
+static void on_first(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct request *request = cookie;
+
+    (void)context;
+    request_event_came(&request->event[0], result);
+}
+
+static void on_second(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct request *request = cookie;
+
+    (void)context;
+    request_event_came(&request->event[1], result);
+}
+
+/* ---- carrying out ---- */
+
+pami_result_t request_start(struct request *request, struct context *context)
+{
+    pami_send_t *send = &request->call.send;
+
+    request->under_way = 1;
+    switch (request->kind) {
+    case REQUEST_PUT:
+        request->under_way = 2;
+        request->call.put.rma.done_fn = on_first;
+        request->call.put.put.rdone_fn = on_second;
+        request->call.put.rma.cookie = request;
+        return PAMI_Put(context, &request->call.put);
+    case REQUEST_GET:
+        request->call.get.rma.done_fn = on_first;
+        request->call.get.rma.cookie = request;
+        return PAMI_Get(context, &request->call.get);
+    case REQUEST_SEND:
+        send->events = (pami_send_event_t){.cookie = request, .local_fn = on_first};
+        if (request->event[1].function != NULL) {
+            request->under_way = 2;
+            send->events.remote_fn = on_second;
+        }
+        return PAMI_Send(context, send);
+    default:
+        return PAMI_Send_immediate(context, &send->send);
+    }
+}
+
+/* Nothing has begun, so nothing is in flight; the user hears of it as of any other failure. */
+void request_fail(struct request *request, pami_result_t result)
+{
+    pami_context_t context = request->lane->context;
+    struct request_event *last = &request->event[request->event[1].function != NULL];
+
+    if (!request->wanted) {
+        request_return(request);
+        return;
+    }
+    if (last != request->event && request->event[0].function != NULL) {
+        request->event[0].result = result;
+        PAMI_Context_post(context, &request->event[0].work, run_event, &request->event[0]);
+    }
+    last->result = result;
+    PAMI_Context_post(context, &last->work, run_last_event, last);
+}
+
+/* ---- who carries it ---- */
+
+struct call {
+    const char *function;
+    struct servers *servers;
+    struct lane *lane;
+    enum request_kind kind;
+    size_t bytes;
+    pami_endpoint_t dest;
+    bool ordered;
+};
+
+static unsigned operation_bit(enum request_kind kind)
+{
+    return kind == REQUEST_PUT   ? PAMIX_SERVERS_PUT
+           : kind == REQUEST_GET ? PAMIX_SERVERS_GET
+                                 : PAMIX_SERVERS_SEND;
+}
+
+/* All requests for one destination go to one server, so that their order stays. */
+static unsigned server_of(const struct servers *servers, pami_endpoint_t dest)
+{
+    return (unsigned)(((uint64_t)dest * UINT64_C(0x9e3779b97f4a7c15) >> 32) % servers->count);
+}
+
+/* The server whose turn it is; `count` for the client itself. */
+static unsigned next_server(struct lane *lane)
+{
+    const struct servers *servers = lane->servers;
+    unsigned members = servers->count + (SERVERS_LOAD(servers->active) != 0);
+
+    if (lane->left == 0 || lane->next >= members) {
+        lane->next = (lane->next + 1) % members;
+        lane->left = SERVERS_LOAD(servers->batch);
+    }
+    lane->left--;
+    return lane->next;
+}
+
+/* NULL: the client carries it. */
+static struct server *choose(const struct call *call)
+{
+    struct servers *servers = call->servers;
+    unsigned number;
+
+    if (atomic_load_explicit(&servers->state, memory_order_acquire) == SERVERS_STOPPED)
+        return NULL;
+    if (call->ordered)
+        return &servers->server[server_of(servers, call->dest)];
+    if ((SERVERS_LOAD(servers->operations) & operation_bit(call->kind)) == 0 ||
+        call->bytes < SERVERS_LOAD(servers->bytes_least) ||
+        call->bytes > SERVERS_LOAD(servers->bytes_most))
+        return NULL;
+    if (SERVERS_LOAD(servers->few) != 0) {
+        lane_collect(call->lane);
+        if (call->lane->outstanding < SERVERS_LOAD(servers->few))
+            return NULL;
+    }
+    if (SERVERS_LOAD(servers->learn) != 0 &&
+        !learn_choice(learn_of(call->lane, call->kind, call->bytes)))
+        return NULL;
+    number = next_server(call->lane);
+    return number < servers->count ? &servers->server[number] : NULL;
+}
+
+/* A request with nothing but its lane; NULL: out of memory. */
+static struct request *request_new(const struct call *call)
+{
+    struct lane *lane = call->lane;
+    struct request *request;
+
+    lane_collect(lane);
+    request = pool_get(&lane->requests);
+    if (request == NULL)
+        return NULL;
+    lane->outstanding++;
+    request->lane = lane;
+    request->kind = (uint8_t)call->kind;
+    request->more = NULL;
+    for (int i = 0; i < 2; i++)
+        request->event[i].request = request;
+    return request;
+}
+
+static void request_events(struct request *request, void *cookie, pami_event_function first,
+                           pami_event_function second)
+{
+    request->cookie = cookie;
+    request->event[0].function = first;
+    request->event[1].function = second;
+    request->wanted = first != NULL || second != NULL;
+}
+
+/* Carried by the client, which wants to know how many it has outstanding. */
+static pami_result_t carry_here(struct request *request)
+{
+    struct lane *lane = request->lane;
+    pami_result_t result;
+
+    request->server = NULL;
+    result = request_start(request, lane->context);
+    if (result != PAMI_SUCCESS || request->kind == REQUEST_IMMEDIATE)
+        request_free(request);
+    if (result == PAMI_SUCCESS)
+        servers_count(&lane->direct, 1);
+    return result;
+}
+
+static pami_result_t refuse(struct request *request)
+{
+    servers_count(&request->lane->refused, 1);
+    request_free(request);
+    return PAMI_EAGAIN;
+}
+
+/* `server` NULL: the client. A full or closed ring leaves it to the client, where allowed. */
+static pami_result_t dispatch(const struct call *call, struct request *request,
+                              struct server *server)
+{
+    const struct servers *servers = call->servers;
+
+    while (server != NULL) {
+        int error;
+
+        request->server = server;
+        error = ring_put(&server->ring, request);
+        if (likely(error == 0)) {
+            servers_count(&call->lane->forwarded, 1);
+            server_wake(server);
+            return PAMI_SUCCESS;
+        }
+        if (error == -EAGAIN) {
+            if (call->ordered || SERVERS_LOAD(servers->active) == 0)
+                return refuse(request);
+            break;
+        }
+        if (!call->ordered)
+            break;
+        /* Closed: what went before must have arrived before the client may send. */
+        switch (atomic_load_explicit(&servers->state, memory_order_acquire)) {
+        case SERVERS_WINDING:
+            return refuse(request);
+        case SERVERS_STOPPED:
+            server = NULL;
+            break;
+        default: /* opened again meanwhile */
+            break;
+        }
+    }
+    return carry_here(request);
+}
+
+static pami_result_t begin(struct call *call, pamix_servers_t servers, pami_context_t context,
+                           const void *parameters, unsigned flags)
+{
+    pami_result_t result;
+
+    call->servers = servers;
+    call->ordered = (flags & PAMIX_SERVERS_ORDERED) != 0;
+    call->lane = lane_of(call->function, servers, context, &result);
+    if (unlikely(call->lane == NULL))
+        return result;
+    if (unlikely(parameters == NULL))
+        return error_set(PAMI_INVAL, "%s: parameters: NULL", call->function);
+    if (unlikely((flags & ~PAMIX_SERVERS_ORDERED) != 0))
+        return error_set(PAMI_INVAL, "%s: flags: %#x", call->function, flags);
+    return PAMI_SUCCESS;
+}
+
+static pami_result_t no_memory(const struct call *call)
+{
+    return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
+}
+
+/* ---- the calls ---- */
+
+pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
+                                const pami_put_simple_t *parameters, unsigned flags)
+{
+    struct call call = {.function = "PAMIX_Servers_put", .kind = REQUEST_PUT};
+    pami_result_t result = begin(&call, servers, context, parameters, flags);
+    struct request *request;
+
+    if (unlikely(result != PAMI_SUCCESS))
+        return result;
+    call.bytes = parameters->rma.bytes;
+    call.dest = parameters->rma.dest;
+    request = request_new(&call);
+    if (request == NULL)
+        return no_memory(&call);
+    request->call.put = *parameters;
+    request_events(request, parameters->rma.cookie, parameters->rma.done_fn,
+                   parameters->put.rdone_fn);
+    return dispatch(&call, request, choose(&call));
+}
+
+pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
+                                const pami_get_simple_t *parameters, unsigned flags)
+{
+    struct call call = {.function = "PAMIX_Servers_get", .kind = REQUEST_GET};
+    pami_result_t result = begin(&call, servers, context, parameters, flags);
+    struct request *request;
+
+    if (unlikely(result != PAMI_SUCCESS))
+        return result;
+    call.bytes = parameters->rma.bytes;
+    call.dest = parameters->rma.dest;
+    request = request_new(&call);
+    if (request == NULL)
+        return no_memory(&call);
+    request->call.get = *parameters;
+    request_events(request, parameters->rma.cookie, parameters->rma.done_fn, NULL);
+    return dispatch(&call, request, choose(&call));
+}
+
+static bool has_null(const struct iovec *part)
+{
+    return part->iov_base == NULL && part->iov_len != 0;
+}
+
+/* The header always, and the data if `data`, become the request's own. False: out of memory. */
+static bool keep_copy(struct request *request, const pami_send_immediate_t *from, bool data)
+{
+    pami_send_immediate_t *send = &request->call.send.send;
+    size_t bytes = from->header.iov_len + (data ? from->data.iov_len : 0);
+    char *copy = request->copy;
+
+    *send = *from;
+    if (bytes > sizeof(request->copy)) {
+        request->more = malloc(bytes);
+        if (request->more == NULL)
+            return false;
+        copy = request->more;
+    }
+    if (from->header.iov_len != 0)
+        memcpy(copy, from->header.iov_base, from->header.iov_len);
+    send->header.iov_base = copy;
+    if (!data)
+        return true;
+    if (from->data.iov_len != 0)
+        memcpy(copy + from->header.iov_len, from->data.iov_base, from->data.iov_len);
+    send->data.iov_base = copy + from->header.iov_len;
+    return true;
+}
+
+static pami_result_t send_request(struct call *call, const pami_send_immediate_t *from,
+                                  const pami_send_event_t *events, bool data)
+{
+    struct request *request;
+
+    if (unlikely(has_null(&from->header) || has_null(&from->data)))
+        return error_set(PAMI_INVAL, "%s: header or data: NULL with bytes", call->function);
+    call->bytes = from->header.iov_len + from->data.iov_len;
+    call->dest = from->dest;
+    request = request_new(call);
+    if (request == NULL)
+        return no_memory(call);
+    if (!keep_copy(request, from, data)) {
+        request_free(request);
+        return no_memory(call);
+    }
+    request_events(request, events->cookie, events->local_fn, events->remote_fn);
+    return dispatch(call, request, choose(call));
+}
+
+pami_result_t PAMIX_Servers_send(pamix_servers_t servers, pami_context_t context,
+                                 const pami_send_t *parameters, unsigned flags)
+{
+    struct call call = {.function = "PAMIX_Servers_send", .kind = REQUEST_SEND};
+    pami_result_t result = begin(&call, servers, context, parameters, flags);
+
+    if (unlikely(result != PAMI_SUCCESS))
+        return result;
+    return send_request(&call, &parameters->send, &parameters->events,
+                        parameters->events.local_fn == NULL &&
+                            parameters->send.data.iov_len <= COPY_ALWAYS_BYTES);
+}
+
+pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context_t context,
+                                           const pami_send_immediate_t *parameters, unsigned flags)
+{
+    static const pami_send_event_t none = {.cookie = NULL};
+    struct call call = {.function = "PAMIX_Servers_send_immediate", .kind = REQUEST_IMMEDIATE};
+    pami_result_t result = begin(&call, servers, context, parameters, flags);
+    size_t total;
+
+    if (unlikely(result != PAMI_SUCCESS))
+        return result;
+    total = parameters->header.iov_len + parameters->data.iov_len;
+    if (unlikely(total > call.servers->core->send_immediate_max ||
+                 total < parameters->data.iov_len))
+        return error_set(PAMI_INVAL, "%s: data: %zu bytes with the header, more than %zu",
+                         call.function, total, call.servers->core->send_immediate_max);
+    return send_request(&call, parameters, &none, true);
+}

@@ -1,0 +1,338 @@
+/*
+ * Servers from create to destroy, their policy and their counters.
+ *
+ * Their threads are those of asynchronous progress: a server runs while its context is enabled
+ * there. Servers stop in three steps: the rings are closed, a fence goes behind everything that is
+ * in them, and then the threads leave the contexts.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "context/registry.h"
+#include "servers/servers.h"
+#include "util/error.h"
+
+#define QUEUE_DEFAULT 1024u
+#define QUEUE_MOST (1u << 20)
+
+static const pamix_servers_policy_t defaults = {
+    .operations = PAMIX_SERVERS_PUT | PAMIX_SERVERS_GET | PAMIX_SERVERS_SEND,
+    .bytes_most = SIZE_MAX,
+    .batch = 4,
+    .in_flight = 256,
+};
+
+static void policy_store(struct servers *servers, const pamix_servers_policy_t *policy)
+{
+    atomic_store(&servers->operations, policy->operations);
+    atomic_store(&servers->bytes_least, policy->bytes_least);
+    atomic_store(&servers->bytes_most, policy->bytes_most);
+    atomic_store(&servers->batch, policy->batch);
+    atomic_store(&servers->few, policy->few);
+    atomic_store(&servers->in_flight, policy->in_flight);
+    atomic_store(&servers->active, policy->active != 0);
+    atomic_store(&servers->learn, policy->learn != 0);
+}
+
+static pami_result_t policy_check(const char *function, const pamix_servers_policy_t *policy)
+{
+    const unsigned known = PAMIX_SERVERS_PUT | PAMIX_SERVERS_GET | PAMIX_SERVERS_SEND;
+
+    if ((policy->operations & ~known) != 0)
+        return error_set(PAMI_INVAL, "%s: policy: operations: %#x", function, policy->operations);
+    if (policy->batch == 0)
+        return error_set(PAMI_INVAL, "%s: policy: batch: 0", function);
+    return PAMI_SUCCESS;
+}
+
+/* ---- create, destroy ---- */
+
+static pami_result_t create_check(pami_context_t contexts[], size_t count,
+                                  const pamix_servers_config_t *config)
+{
+    static const char function[] = "PAMIX_Servers_create";
+    const struct context *first;
+
+    if (contexts == NULL || count == 0 || count >= ENDPOINT_OFFSETS_MAX)
+        return error_set(PAMI_INVAL, "%s: contexts: NULL, none or too many", function);
+    for (size_t i = 0; i < count; i++) {
+        if (context_from_handle(contexts[i]) == NULL)
+            return error_set(PAMI_INVAL, "%s: contexts: entry %zu is not a context", function, i);
+        for (size_t j = 0; j < i; j++)
+            if (contexts[j] == contexts[i])
+                return error_set(PAMI_INVAL, "%s: contexts: entry %zu is there twice", function, i);
+    }
+    first = contexts[0];
+    for (size_t i = 1; i < count; i++)
+        if (((const struct context *)contexts[i])->core != first->core)
+            return error_set(PAMI_INVAL, "%s: contexts: of several clients", function);
+    if (first->core->simulated)
+        return error_set(PAMI_INVAL, "%s: contexts: of a simulation", function);
+    if (config != NULL && config->queue > QUEUE_MOST)
+        return error_set(PAMI_INVAL, "%s: config: queue: more than %u", function, QUEUE_MOST);
+    return PAMI_SUCCESS;
+}
+
+static size_t queue_slots(const pamix_servers_config_t *config)
+{
+    size_t wanted = config != NULL && config->queue != 0 ? config->queue : QUEUE_DEFAULT;
+    size_t slots = 2;
+
+    while (slots < wanted)
+        slots *= 2;
+    return slots;
+}
+
+static void servers_free(struct servers *servers)
+{
+    for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
+        struct lane *lane = atomic_load(&servers->lanes[i]);
+
+        if (lane == NULL)
+            continue;
+        pool_finish(&lane->requests);
+        free(lane);
+    }
+    free(servers->server);
+    free(servers->slots);
+    free(servers->cpus);
+    free(servers);
+}
+
+static struct servers *servers_new(size_t count, size_t slots, const char *cpus)
+{
+    struct servers *servers = calloc(1, sizeof(*servers));
+
+    if (servers == NULL)
+        return NULL;
+    servers->count = (unsigned)count;
+    servers->server = aligned_alloc(CACHE_LINE, count * sizeof(*servers->server));
+    servers->slots = calloc(count * slots, sizeof(*servers->slots));
+    servers->cpus = cpus != NULL ? strdup(cpus) : NULL;
+    if (servers->server == NULL || servers->slots == NULL ||
+        (cpus != NULL && servers->cpus == NULL)) {
+        servers_free(servers);
+        return NULL;
+    }
+    memset(servers->server, 0, count * sizeof(*servers->server));
+    return servers;
+}
+
+pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
+                                   const pamix_servers_config_t *config, pamix_servers_t *out)
+{
+    pami_result_t result = create_check(contexts, count, config);
+    size_t slots = queue_slots(config);
+    struct servers *servers;
+
+    if (result != PAMI_SUCCESS)
+        return result;
+    if (out == NULL)
+        return error_set(PAMI_INVAL, "PAMIX_Servers_create: servers: NULL");
+    servers = servers_new(count, slots, config != NULL ? config->cpus : NULL);
+    if (servers == NULL)
+        return error_set(PAMI_ENOMEM, "PAMIX_Servers_create: out of memory");
+    servers->core = ((struct context *)contexts[0])->core;
+    policy_store(servers, &defaults);
+    for (size_t i = 0; i < count; i++) {
+        struct server *server = &servers->server[i];
+
+        servers->contexts[i] = contexts[i];
+        server->servers = servers;
+        server->context = contexts[i];
+        atomic_init(&server->idle, 1);
+        list_init(&server->fences);
+        ring_init(&server->ring, servers->slots + i * slots, slots);
+    }
+    *out = servers;
+    return PAMI_SUCCESS;
+}
+
+pami_result_t PAMIX_Servers_destroy(pamix_servers_t *handle)
+{
+    struct servers *servers = handle != NULL ? *handle : NULL;
+
+    if (servers == NULL)
+        return error_set(PAMI_INVAL, "PAMIX_Servers_destroy: servers: NULL");
+    if (atomic_load(&servers->state) != SERVERS_STOPPED)
+        return error_set(PAMI_EAGAIN, "PAMIX_Servers_destroy: servers: are not stopped");
+    /* A kick may have been posted after the last request had been served. */
+    for (unsigned i = 0; i < servers->count; i++)
+        if (atomic_load(&servers->server[i].idle) == 0)
+            PAMI_Context_advance(servers->contexts[i], 1);
+    for (unsigned i = 0; i < servers->count; i++)
+        if (atomic_load(&servers->server[i].idle) == 0)
+            return error_set(PAMI_EAGAIN, "PAMIX_Servers_destroy: server %u is not idle", i);
+    for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
+        struct lane *lane = atomic_load(&servers->lanes[i]);
+
+        if (lane == NULL)
+            continue;
+        lane_collect(lane);
+        if (lane->outstanding != 0)
+            return error_set(PAMI_EAGAIN,
+                             "PAMIX_Servers_destroy: context %zu: %zu requests have not ended", i,
+                             lane->outstanding);
+    }
+    servers_free(servers);
+    *handle = NULL;
+    return PAMI_SUCCESS;
+}
+
+/* ---- start, stop ---- */
+
+pami_result_t PAMIX_Servers_start(pamix_servers_t handle)
+{
+    struct servers *servers = handle;
+    pamix_context_async_t how = {.threads = 0};
+    pami_result_t result;
+
+    if (servers == NULL)
+        return error_set(PAMI_INVAL, "PAMIX_Servers_start: servers: NULL");
+    switch (atomic_load(&servers->state)) {
+    case SERVERS_RUNNING:
+        return PAMI_SUCCESS;
+    case SERVERS_WINDING:
+        return error_set(PAMI_EAGAIN, "PAMIX_Servers_start: servers: are being stopped");
+    default:
+        break;
+    }
+    how.threads = servers->count;
+    how.cpus = servers->cpus;
+    result = PAMIX_Context_async_enable(servers->contexts, servers->count, &how);
+    if (result != PAMI_SUCCESS)
+        return result;
+    for (unsigned i = 0; i < servers->count; i++)
+        ring_open(&servers->server[i].ring);
+    atomic_store(&servers->state, SERVERS_RUNNING);
+    return PAMI_SUCCESS;
+}
+
+struct stop {
+    struct servers *servers;
+    pami_event_function function;
+    void *cookie;
+};
+
+static void stopped(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct stop stop = *(struct stop *)cookie;
+    pami_result_t left = PAMIX_Context_async_disable(stop.servers->contexts, stop.servers->count);
+
+    free(cookie);
+    atomic_store(&stop.servers->state, SERVERS_STOPPED);
+    if (stop.function != NULL)
+        stop.function(context, stop.cookie, result != PAMI_SUCCESS ? result : left);
+}
+
+pami_result_t PAMIX_Servers_stop(pamix_servers_t handle, pami_context_t context,
+                                 pami_event_function fn, void *cookie)
+{
+    struct servers *servers = handle;
+    struct context *own = context_from_handle(context);
+    int state = SERVERS_RUNNING;
+    struct stop *stop;
+    pami_result_t result;
+
+    if (servers == NULL || own == NULL || own->core != servers->core)
+        return error_set(PAMI_INVAL, "PAMIX_Servers_stop: %s",
+                         servers == NULL ? "servers: NULL"
+                                         : "context: is not of the servers' client");
+    stop = malloc(sizeof(*stop));
+    if (stop == NULL)
+        return error_set(PAMI_ENOMEM, "PAMIX_Servers_stop: out of memory");
+    *stop = (struct stop){.servers = servers, .function = fn, .cookie = cookie};
+    if (!atomic_compare_exchange_strong(&servers->state, &state, SERVERS_WINDING)) {
+        free(stop);
+        return error_set(PAMI_EAGAIN, "PAMIX_Servers_stop: servers: do not run");
+    }
+    for (unsigned i = 0; i < servers->count; i++)
+        ring_close(&servers->server[i].ring);
+    result = fence_last(servers, own, stopped, stop);
+    if (result == PAMI_SUCCESS)
+        return PAMI_SUCCESS;
+    free(stop);
+    for (unsigned i = 0; i < servers->count; i++)
+        ring_open(&servers->server[i].ring);
+    atomic_store(&servers->state, SERVERS_RUNNING);
+    return result;
+}
+
+/* ---- at run time ---- */
+
+pami_result_t PAMIX_Servers_set_policy(pamix_servers_t handle, const pamix_servers_policy_t *policy)
+{
+    pami_result_t result;
+
+    if (handle == NULL)
+        return error_set(PAMI_INVAL, "PAMIX_Servers_set_policy: servers: NULL");
+    if (policy == NULL)
+        policy = &defaults;
+    result = policy_check("PAMIX_Servers_set_policy", policy);
+    if (result == PAMI_SUCCESS)
+        policy_store(handle, policy);
+    return result;
+}
+
+pami_result_t PAMIX_Servers_get_policy(pamix_servers_t handle, pamix_servers_policy_t *policy)
+{
+    const struct servers *servers = handle;
+
+    if (servers == NULL || policy == NULL)
+        return error_set(PAMI_INVAL, "PAMIX_Servers_get_policy: %s: NULL",
+                         servers == NULL ? "servers" : "policy");
+    *policy = (pamix_servers_policy_t){
+        .operations = SERVERS_LOAD(servers->operations),
+        .bytes_least = SERVERS_LOAD(servers->bytes_least),
+        .bytes_most = SERVERS_LOAD(servers->bytes_most),
+        .batch = SERVERS_LOAD(servers->batch),
+        .few = SERVERS_LOAD(servers->few),
+        .in_flight = SERVERS_LOAD(servers->in_flight),
+        .active = SERVERS_LOAD(servers->active),
+        .learn = SERVERS_LOAD(servers->learn),
+    };
+    return PAMI_SUCCESS;
+}
+
+static void add_server(pamix_servers_status_t *status, const struct server *server)
+{
+    unsigned most = SERVERS_LOAD(server->most);
+
+    status->puts += SERVERS_LOAD(server->puts);
+    status->gets += SERVERS_LOAD(server->gets);
+    status->sends += SERVERS_LOAD(server->sends);
+    status->bytes += SERVERS_LOAD(server->bytes);
+    status->failed += SERVERS_LOAD(server->failed);
+    status->wakes += SERVERS_LOAD(server->wakes);
+    if (most > status->in_flight_most)
+        status->in_flight_most = most;
+}
+
+pami_result_t PAMIX_Servers_query(pamix_servers_t handle, int server,
+                                  pamix_servers_status_t *status)
+{
+    struct servers *servers = handle;
+
+    if (servers == NULL || status == NULL)
+        return error_set(PAMI_INVAL, "PAMIX_Servers_query: %s: NULL",
+                         servers == NULL ? "servers" : "status");
+    if (server < PAMIX_SERVERS_ALL || server >= (int)servers->count)
+        return error_set(PAMI_INVAL, "PAMIX_Servers_query: server: %d of %u", server,
+                         servers->count);
+    memset(status, 0, sizeof(*status));
+    status->servers = servers->count;
+    status->running = atomic_load(&servers->state) == SERVERS_RUNNING;
+    for (unsigned i = 0; i < servers->count; i++)
+        if (server == PAMIX_SERVERS_ALL || server == (int)i)
+            add_server(status, &servers->server[i]);
+    for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
+        const struct lane *lane = atomic_load_explicit(&servers->lanes[i], memory_order_acquire);
+
+        if (lane == NULL)
+            continue;
+        status->forwarded += SERVERS_LOAD(lane->forwarded);
+        status->direct += SERVERS_LOAD(lane->direct);
+        status->refused += SERVERS_LOAD(lane->refused);
+    }
+    return PAMI_SUCCESS;
+}

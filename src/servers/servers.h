@@ -1,0 +1,170 @@
+/*
+ * Communication servers: contexts of the program whose owners are threads of the library, and which
+ * carry out requests that other contexts hand to them.
+ *
+ *   request.c  the calls: who carries a request; its way to a server, and back
+ *   server.c   a server's side: takes requests from its ring and starts the operations
+ *   servers.c  create, start, stop, destroy, policy, counters
+ *   fence.c    fences, which are also how servers stop
+ *   learn.c    does forwarding pay? Measured on the program's own requests
+ *
+ * A request lives in a pool of its lane, which is what one context of the program has here. It goes
+ * through a ring to the server, and comes back as work posted to the context, or, where nobody
+ * waits for it, through the lane's stack. So it has one owner at any time and no lock.
+ *
+ * Built on the public interface: what a server does is what a thread of the program could do.
+ */
+#ifndef LIBPAMI_SERVERS_SERVERS_H
+#define LIBPAMI_SERVERS_SERVERS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <pami/pamix.h>
+
+#include "context/context.h"
+#include "servers/ring.h"
+#include "util/list.h"
+#include "util/pool.h"
+
+struct servers;
+struct lane;
+struct request;
+
+enum servers_state {
+    SERVERS_STOPPED,
+    SERVERS_RUNNING,
+    SERVERS_WINDING, /* being stopped: rings are closed, and will be empty */
+};
+
+enum request_kind {
+    REQUEST_PUT,
+    REQUEST_GET,
+    REQUEST_SEND,
+    REQUEST_IMMEDIATE,
+};
+
+/* learn.c: requests of one kind and of a size within a factor of two. */
+struct learner {
+    unsigned phase;
+    unsigned left; /* requests until the phase ends */
+    bool forward;  /* what was found out */
+    uint64_t begun;
+    uint64_t best[2]; /* ticks for a window: by the client, by servers */
+};
+
+#define LEARN_CLASSES 32
+
+/* True: to a server. */
+bool learn_choice(struct learner *learner);
+struct learner *learn_of(struct lane *lane, enum request_kind kind, size_t bytes);
+
+/* A callback of the user's. */
+struct request_event {
+    pami_event_function function;
+    pami_result_t result;
+    struct request *request;
+    pami_work_t work;
+};
+
+#define REQUEST_COPY_BYTES 192
+
+struct request {
+    struct lane *lane;
+    struct server *server; /* NULL: the client carries it */
+    struct request *next;  /* on the lane's stack */
+    uint8_t kind;          /* enum request_kind */
+    uint8_t under_way;     /* callbacks that the operation will still make */
+    bool wanted;           /* the user wants any */
+    void *cookie;
+    void *more; /* malloced, when `copy` is too small */
+    union {
+        pami_put_simple_t put;
+        pami_get_simple_t get;
+        pami_send_t send;
+    } call;
+    struct request_event event[2]; /* put: done, rdone; send: local, remote */
+    char copy[REQUEST_COPY_BYTES];
+};
+
+/* Counters have one writer, and readers anywhere. */
+static inline void servers_count(atomic_ullong *counter, unsigned long long add)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + add,
+                          memory_order_relaxed);
+}
+
+/* What a context has here; its owner's, but for `returned` and the counters. */
+struct lane {
+    struct servers *servers;
+    struct context *context;
+    struct pool requests;
+    size_t outstanding; /* requests taken from the pool */
+    unsigned next;      /* server of the current batch; == count: the client itself */
+    unsigned left;      /* of the batch */
+    struct learner learners[REQUEST_IMMEDIATE][LEARN_CLASSES];
+    atomic_ullong forwarded, direct, refused;
+    CACHE_ALIGNED _Atomic(struct request *) returned;
+};
+
+struct server {
+    struct servers *servers;
+    struct context *context;
+    bool stalled;         /* as many in flight as may be: their ends go on */
+    unsigned in_flight;   /* requests that are not complete */
+    struct request *held; /* has been taken, and could not be started yet */
+    struct list fences;   /* struct fence_part that have not begun */
+    atomic_ullong puts, gets, sends, bytes, failed, wakes;
+    atomic_uint most;
+    pami_work_t kick; /* posted by whoever took `idle` away */
+    CACHE_ALIGNED atomic_uint idle;
+    struct ring ring;
+};
+
+struct servers {
+    struct client_core *core;
+    unsigned count;
+    char *cpus;
+    atomic_int state;    /* enum servers_state */
+    atomic_uint fencing; /* fences that servers still work for */
+    atomic_uint operations, batch, few, in_flight;
+    atomic_int active, learn;
+    atomic_size_t bytes_least, bytes_most;
+    _Atomic(struct lane *) lanes[ENDPOINT_OFFSETS_MAX];
+    pami_context_t contexts[ENDPOINT_OFFSETS_MAX];
+    struct server *server;
+    struct ring_slot *slots;
+};
+
+#define SERVERS_LOAD(member) atomic_load_explicit(&(member), memory_order_relaxed)
+
+/* server.c */
+void server_wake(struct server *server);
+pami_result_t server_kicked(pami_context_t context, void *cookie);
+
+/* request.c: one callback of the operation has come; on whichever context carries it. */
+void request_event_came(struct request_event *event, pami_result_t result);
+
+/* Starts the operation on the context that carries it. */
+pami_result_t request_start(struct request *request, struct context *context);
+
+/* It could not be started: as if it had ended with `result`. */
+void request_fail(struct request *request, pami_result_t result);
+
+/* All its callbacks have come, or would have: back to the lane. Any thread. */
+void request_return(struct request *request);
+
+void lane_collect(struct lane *lane);
+
+/* server.c: one request less in flight. */
+void server_less(struct server *server);
+
+/* fence.c */
+void server_fences(struct server *server);
+
+/* As PAMIX_Servers_fence, over all that was forwarded by anybody; `fn` runs when no fence needs the
+ * servers any more. The state is WINDING. */
+pami_result_t fence_last(struct servers *servers, struct context *context, pami_event_function fn,
+                         void *cookie);
+
+#endif
