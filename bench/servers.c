@@ -7,8 +7,8 @@
  * Measures put_S, get_S, S = 0 .. N servers, and put_learn, get_learn, where N servers run and the
  * policy finds out by itself; param is bytes * 1000 + operations outstanding, the unit million
  * operations per second. S = 0 is PAMI_Put and PAMI_Get without this interface. The target is
- * ordinary memory, and its task does nothing but advance. --packets: shared memory is not used for
- * the data, so that the target takes part.
+ * ordinary memory, and its task sleeps while nothing comes. --packets: shared memory is not used
+ * for the data, so that the target takes part.
  *
  * The contenders of one cell take turns, ROUNDS times each; the median is printed.
  */
@@ -180,6 +180,16 @@ static void share_address(size_t bytes)
     job_meet(&run.job);
 }
 
+/* The target: leaves its core alone while there is nothing to do. */
+static void serve(void)
+{
+    run.known = false;
+    while (!run.known) {
+        PAMIX_Context_wait(run.job.contexts[0], 100000);
+        job_poll(&run.job);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const size_t windows[] = {1, 8, 64, 256};
@@ -195,12 +205,16 @@ int main(int argc, char **argv)
     share_address(WINDOW_MOST * most);
     run.job.ncontexts = 1;     /* that this program advances */
     stop(start(count, false)); /* the first start decides how many threads there are */
-    if (run.job.task == 0)
+    if (run.job.task != 0)
+        serve();
+    else
         for (size_t bytes = bench_option(argc, argv, "--min", 8); bytes <= most; bytes *= 8)
             for (size_t w = 0; w < sizeof(windows) / sizeof(windows[0]); w++) {
                 cell(true, count, bytes, windows[w], ms);
                 cell(false, count, bytes, windows[w], ms);
             }
+    if (run.job.task == 0)
+        job_send(&run.job, 0, ADDRESS, run.peer, &run.target, sizeof(run.target));
     job_meet(&run.job);
     run.job.ncontexts = 1 + count;
     job_close(&run.job);

@@ -2,19 +2,24 @@
  * Does forwarding pay? The answer is different for each kind and size of request, for each machine,
  * and for what the program does meanwhile, so it is measured on the program's own requests.
  *
- * A window is a number of requests of one kind and size class; what counts is the time from its
- * first request to the first of the next window, with everything that the program does in between.
- * Some windows go by the client, and as many by servers, in turn; the shortest of each count, which
- * leaves out those that the system disturbed. Servers must be better by some per cent. What was
- * found holds for many requests, and is then measured again.
+ * A window is a number of requests of one kind and size class; what counts is the time per request,
+ * with everything that the program does in between. Some windows go by the client, and as many by
+ * servers, in turn; the best of each count, which leaves out those that the system disturbed. What
+ * a window measures is the way its requests end, not how fast they can be queued: so it is longer
+ * than what is outstanding, and as many requests go unmeasured before it. Servers must be better by
+ * some per cent. What was found holds for many requests, and is then measured again.
  */
 #include "servers/servers.h"
 #include "util/clock.h"
 
-#define WINDOW 32u    /* requests */
-#define ROUNDS 4u     /* windows of each sort */
-#define HOLDS 16384u  /* requests that a decision lasts */
-#define MARGIN_32 31u /* servers take at most 31/32 of the client's time */
+#define WINDOW 32u  /* requests, and some for each that is outstanding */
+#define ROUNDS 4u   /* windows of each sort */
+#define HOLDS 1024u /* windows that a decision lasts */
+#define MARGIN 0.97 /* servers take at most this part of the client's time */
+
+/* Phases 1 .. 4 * ROUNDS: the client settles, the client is measured, servers settle, servers are
+ * measured. Then what was found holds. */
+#define PHASES (4u * ROUNDS)
 
 struct learner *learn_of(struct lane *lane, enum request_kind kind, size_t bytes)
 {
@@ -25,37 +30,35 @@ struct learner *learn_of(struct lane *lane, enum request_kind kind, size_t bytes
     return &lane->learners[kind][class < LEARN_CLASSES ? class : LEARN_CLASSES - 1];
 }
 
-/* A phase has ended. Phases 1 .. 2 * ROUNDS are windows, odd ones the client's; then what was found
- * holds. */
-static void next_phase(struct learner *learner)
+static void next_phase(struct learner *learner, size_t outstanding)
 {
     uint64_t now = clock_ticks();
-    unsigned by = (learner->phase & 1) == 0; /* servers */
 
-    if (learner->phase >= 1 && learner->phase <= 2 * ROUNDS) {
-        uint64_t took = now - learner->begun;
-
-        if (took < learner->best[by])
-            learner->best[by] = took;
-    }
-    if (learner->phase == 0 || learner->phase > 2 * ROUNDS) {
+    if (learner->phase == 0 || learner->phase > PHASES) {
         learner->phase = 0;
-        learner->best[0] = learner->best[1] = UINT64_MAX;
+        learner->best[0] = learner->best[1] = 0;
+    } else if (learner->phase % 2 == 0) {
+        double each = (double)(now - learner->begun) / learner->window;
+        double *best = &learner->best[learner->forward];
+
+        if (*best == 0 || each < *best)
+            *best = each;
     }
     learner->begun = now;
-    if (++learner->phase <= 2 * ROUNDS) {
-        learner->forward = (learner->phase & 1) == 0;
-        learner->left = WINDOW;
+    learner->window = WINDOW + 2 * (unsigned)outstanding;
+    learner->left = learner->window;
+    if (++learner->phase <= PHASES) {
+        learner->forward = (learner->phase - 1) / 2 % 2 != 0;
     } else {
-        learner->forward = learner->best[1] / MARGIN_32 < learner->best[0] / 32;
-        learner->left = HOLDS;
+        learner->forward = learner->best[1] < MARGIN * learner->best[0];
+        learner->left *= HOLDS;
     }
 }
 
-bool learn_choice(struct learner *learner)
+bool learn_choice(struct learner *learner, size_t outstanding)
 {
     if (learner->left == 0)
-        next_phase(learner);
+        next_phase(learner, outstanding);
     learner->left--;
     return learner->forward;
 }

@@ -271,7 +271,7 @@ static struct server *choose(const struct call *call)
             return NULL;
     }
     if (SERVERS_LOAD(servers->learn) != 0 &&
-        !learn_choice(learn_of(call->lane, call->kind, call->bytes)))
+        !learn_choice(learn_of(call->lane, call->kind, call->bytes), call->lane->outstanding))
         return NULL;
     number = next_server(call->lane);
     return number < servers->count ? &servers->server[number] : NULL;

@@ -47,16 +47,17 @@ enum request_kind {
 /* learn.c: requests of one kind and of a size within a factor of two. */
 struct learner {
     unsigned phase;
-    unsigned left; /* requests until the phase ends */
-    bool forward;  /* what was found out */
+    unsigned left;   /* requests until the phase ends */
+    unsigned window; /* requests of the phase */
+    bool forward;    /* what was found out */
     uint64_t begun;
-    uint64_t best[2]; /* ticks for a window: by the client, by servers */
+    double best[2]; /* ticks per request: by the client, by servers */
 };
 
 #define LEARN_CLASSES 32
 
-/* True: to a server. */
-bool learn_choice(struct learner *learner);
+/* True: to a server. `outstanding`: of the lane. */
+bool learn_choice(struct learner *learner, size_t outstanding);
 struct learner *learn_of(struct lane *lane, enum request_kind kind, size_t bytes);
 
 /* A callback of the user's. */

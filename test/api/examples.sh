@@ -39,6 +39,9 @@ for tasks in 1 2 3 5 8 '4 --nodes 2'; do
     run 'verified' "$tasks" kmeans "$here/examples/data/debian-packages.tsv" 6
     run 'verified' "$tasks" samplesort 20000
 done
+for tasks in 1 2 3; do
+    run 'received in order' $tasks spread --messages 3000 --contexts 3
+done
 run 'result: as in a sequential run' 3 halo --size 3 --steps 4
 run 'result: exact' 3 accumulate --size 1
 
