@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "destroy";
     bool packets = strcmp(how, "packets") == 0;
-    static unsigned char *mine, *last; /* in use until the end of the process */
+    static unsigned char *mine, *volatile last; /* in use until the end of the process */
     unsigned char *all[2];
 
     mine = test_alloc((size_t)PIECES * PIECE);
