@@ -211,10 +211,10 @@ pami_result_t PAMIX_Context_async_disable(pami_context_t contexts[], size_t coun
 
 typedef struct {
     int enabled;
-    int thread;                /* which one of the client's, -1: none yet */
-    int cpu;                   /* where that runs, -1: the system decides */
-    unsigned threads;          /* that the client has */
-    unsigned long long events; /* handled by the thread */
+    int thread;       /* which one of the client's, -1: none yet */
+    int cpu;          /* where that runs, -1: the system decides */
+    unsigned threads; /* that the client has */
+    uint64_t events;  /* handled by the thread */
 } pamix_context_async_status_t;
 
 /* Thread-safe. PAMI_INVAL. */
@@ -284,14 +284,14 @@ typedef struct {
 typedef struct {
     unsigned servers;
     int running;
-    unsigned long long puts, gets, sends; /* begun by servers */
-    unsigned long long bytes;             /* of those */
-    unsigned long long failed;            /* of those */
-    unsigned long long wakes;             /* times that a server's queue was no longer empty, or its
-                                             turn had been long enough */
-    unsigned in_flight_most;              /* at one server */
-    unsigned long long forwarded, direct; /* requests of all contexts: to servers, carried there */
-    unsigned long long refused;           /* PAMI_EAGAIN */
+    uint64_t puts, gets, sends; /* begun by servers */
+    uint64_t bytes;             /* of those */
+    uint64_t failed;            /* of those */
+    /* Times that a server's queue was no longer empty, or its turn had been long enough. */
+    uint64_t wakes;
+    unsigned in_flight_most;    /* at one server */
+    uint64_t forwarded, direct; /* requests of all contexts: to servers, carried there */
+    uint64_t refused;           /* PAMI_EAGAIN */
 } pamix_servers_status_t;
 
 #define PAMIX_SERVERS_ALL (-1)
