@@ -110,6 +110,10 @@ int main(int argc, char **argv)
     unsigned count = 0;
     int fooled = 0;
 
+    if (argc == 1) {
+        printf("SKIP: strangers.sh runs it\n");
+        return 77;
+    }
     if (argc != 3 || inet_pton(AF_INET, argv[1], &address.sin_addr) != 1)
         return 2;
     for (unsigned port = FIRST_PORT; port < PORTS; port++) {

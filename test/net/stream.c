@@ -174,6 +174,10 @@ int main(int argc, char **argv)
     size_t task;
     int status;
 
+    if (argc == 1) {
+        printf("SKIP: scripts of this directory run it\n");
+        return 77;
+    }
     open_job(&task);
     status = stream(task == 1 ? number(argc, argv, "--die", 0) : 0, limit, end);
     if (status == 0 && end > 0)
