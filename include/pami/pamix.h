@@ -128,6 +128,11 @@ static __inline__ uint32_t PAMIX_Mem_get4(const void *cast)
     return __atomic_load_n((const uint32_t *)cast, __ATOMIC_ACQUIRE);
 }
 
+#if defined(__SANITIZE_THREAD__) && defined(__GNUC__) && __GNUC__ >= 11
+#pragma GCC diagnostic push /* the sanitizer does not see fences, and says so */
+#pragma GCC diagnostic ignored "-Wtsan"
+#endif
+
 /* Any number of bytes, not atomic; ordered as if a release stood before and behind a put, and an
  * acquire before and behind a get. Source and target do not overlap. */
 static __inline__ void PAMIX_Mem_put(void *cast, const void *source, size_t bytes)
@@ -143,6 +148,10 @@ static __inline__ void PAMIX_Mem_get(void *target, const void *cast, size_t byte
     __builtin_memcpy(target, cast, bytes);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
+
+#if defined(__SANITIZE_THREAD__) && defined(__GNUC__) && __GNUC__ >= 11
+#pragma GCC diagnostic pop
+#endif
 
 /* Adds; returns what was there before. */
 static __inline__ uint64_t PAMIX_Mem_fetch_add8(void *cast, uint64_t value)
