@@ -13,6 +13,7 @@
 #include "p2p/rma.h"
 #include "util/log.h"
 #include "util/probe.h"
+#include "util/tsan.h"
 
 /* No transfer is larger: sums of sizes below this cannot overflow. */
 #define BYTES_MAX (UINT64_C(1) << 62)
@@ -106,13 +107,18 @@ static size_t walk_take(struct walk *walk, struct iovec *pieces, size_t *count, 
     return bytes;
 }
 
+/* Contexts of this task touch the same memory in an order that other tasks have made. */
 static void touch_directly(bool write, char *bytes, const struct iovec *pieces, size_t count)
 {
+    static char order;
+
+    TSAN_ACQUIRE(&order);
     for (size_t i = 0; i < count; i++) {
         memcpy(write ? pieces[i].iov_base : bytes, write ? bytes : pieces[i].iov_base,
                pieces[i].iov_len);
         bytes += pieces[i].iov_len;
     }
+    TSAN_RELEASE(&order);
 }
 
 /* Every page of the piece may be touched, or is *page, which was asked about before. */
