@@ -17,17 +17,9 @@ _Static_assert(PAMIX_MEM_LOCAL == NUMA_LOCAL && PAMIX_MEM_ANY == NUMA_ANY, "one 
 /* What PAMIX_Mem_alloc gives when no alignment is asked for, as malloc does. */
 #define ALIGNMENT_USUAL 16u
 
-static struct device *heap_device(const struct client *client)
-{
-    for (size_t i = 0; i < client->core.device_count; i++)
-        if (client->core.devices[i]->ops->heap_alloc != NULL)
-            return client->core.devices[i];
-    return NULL;
-}
-
 static int view_of(const struct client *client, uint32_t task, struct heap_view *view)
 {
-    struct device *device = heap_device(client);
+    struct device *device = core_heap_device(&client->core);
 
     return device != NULL ? device->ops->heap_view(device, task, view) : -ENOENT;
 }
@@ -62,7 +54,7 @@ pami_result_t PAMIX_Mem_alloc(pami_client_t handle, size_t bytes, size_t alignme
 
     if (result != PAMI_SUCCESS)
         return result;
-    device = heap_device(client);
+    device = core_heap_device(&client->core);
     if (device == NULL)
         return error_set(PAMI_ERROR, "PAMIX_Mem_alloc: no device has a heap");
     error = device->ops->heap_alloc(device, bytes, alignment != 0 ? alignment : ALIGNMENT_USUAL,
@@ -87,7 +79,7 @@ pami_result_t PAMIX_Mem_free(pami_client_t handle, void *address)
         return error_set(PAMI_INVAL, "PAMIX_Mem_free: client: not a client");
     if (address == NULL)
         return PAMI_SUCCESS;
-    device = heap_device(client);
+    device = core_heap_device(&client->core);
     if (device == NULL || device->ops->heap_free(device, address) != 0)
         return error_set(PAMI_INVAL,
                          "PAMIX_Mem_free: address: %p is not a live block of this client", address);

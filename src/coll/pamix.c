@@ -166,7 +166,7 @@ static pami_result_t choose_row(struct user *user, const struct collective *coll
     else if (row == NULL)
         row = select_row_of_messages(&user->context->coll->rows->select, user->group, collective);
     if (row == NULL)
-        return error_set(PAMI_UNIMPL, "PAMIX_Machine_reset: no algorithm is built in");
+        return error_set(PAMI_ERROR, "PAMIX_Machine_reset: no algorithm is built in");
     /* Machines of a composition may start in another order on another member. */
     if (row->needs & (NEEDS_ONE_NODE | NEEDS_LEVELS))
         return error_set(PAMI_INVAL,

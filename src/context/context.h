@@ -87,6 +87,15 @@ struct client_core {
     struct client *client;                      /* the whole, for floor 6 */
 };
 
+/* The device whose shared heap the tasks of this node use, NULL: none has one. */
+static inline struct device *core_heap_device(const struct client_core *core)
+{
+    for (size_t i = 0; i < core->device_count; i++)
+        if (core->devices[i]->ops->heap_alloc != NULL)
+            return core->devices[i];
+    return NULL;
+}
+
 enum packet_protocol {
     PROTOCOL_IMMEDIATE, /* a whole message in one packet, delivered from where it lies */
     PROTOCOL_MESSAGE,   /* the first packet of any other message */

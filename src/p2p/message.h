@@ -21,7 +21,7 @@ enum message_id {
     MESSAGE_GEOMETRY,     /* src/geometry: how geometries are made */
     MESSAGE_COLLECTIVE,   /* src/coll: the phases of collectives */
     MESSAGE_AMCOLLECTIVE, /* src/coll: active-message collectives */
-    MESSAGE_SHARED,       /* src/coll/shared: how areas of shared memory are made */
+    MESSAGE_SHARED,       /* src/coll/shared: how arenas of shared memory are made */
     MESSAGE_IDS
 };
 

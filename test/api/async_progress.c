@@ -134,20 +134,10 @@ static void along_with_lock(size_t target)
 int main(void)
 {
     pami_extension_t extension;
-    pami_result_t result;
 
     job_start(&job, "async_progress", 2);
     job.driven = 1;
-    result = PAMI_Extension_open(job.client, "EXT_async_progress", &extension);
-    if (result == PAMI_UNIMPL || result == PAMI_ERROR) {
-        if (job.task == 0) {
-            printf("SKIP: EXT_async_progress is not available: %s\n", test_text());
-            fflush(stdout);
-        }
-        job_finish(&job);
-        return 77;
-    }
-    CHECK_OK(result);
+    CHECK_OK(PAMI_Extension_open(job.client, "EXT_async_progress", &extension));
     *(void **)&async_register = symbol(extension, "register");
     *(void **)&async_enable = symbol(extension, "ENABLE");
     *(void **)&async_disable = symbol(extension, "disable");

@@ -42,14 +42,6 @@ struct arena_offer {
     struct arena_note note;
 };
 
-static struct device *heap_device(const struct context *context)
-{
-    for (size_t i = 0; i < context->core->device_count; i++)
-        if (context->core->devices[i]->ops->heap_alloc != NULL)
-            return context->core->devices[i];
-    return NULL;
-}
-
 static void tell(struct arena *arena, uint32_t member, struct arena_note note)
 {
     note.identity = arena->identity;
@@ -84,7 +76,7 @@ static void commit(struct arena *arena)
 static int allocate(struct arena *arena)
 {
     struct shared *shared = arena->shared;
-    struct device *device = heap_device(shared->context);
+    struct device *device = core_heap_device(shared->context->core);
     size_t bytes = arena_bytes(shared, arena->size);
     int error;
 
@@ -119,7 +111,7 @@ static void offer(struct arena *arena)
 static bool map(struct arena *arena, const struct arena_note *note)
 {
     struct context *context = arena->shared->context;
-    struct device *device = heap_device(context);
+    struct device *device = core_heap_device(context->core);
     size_t bytes = arena_bytes(arena->shared, arena->size);
     struct heap_view view;
     uint64_t offset;
@@ -291,7 +283,7 @@ void shared_gone(struct shared *shared, uint32_t endpoint)
 
 void arena_drop(struct arena *arena)
 {
-    struct device *device = heap_device(arena->shared->context);
+    struct device *device = core_heap_device(arena->shared->context->core);
 
     if (arena->block != NULL)
         device->ops->heap_free(device, arena->block);
