@@ -41,6 +41,7 @@ struct side {
     pami_type_t mine, theirs;  /* my outermost cells; the layer around the neighbour's block */
     size_t mine_at, theirs_at; /* bytes from the beginning of a copy */
     size_t bytes;
+    size_t arrived; /* layers from there, all steps together */
 };
 
 struct halo {
@@ -49,10 +50,8 @@ struct halo {
     size_t grid[DIMENSIONS]; /* tasks along each dimension */
     struct block block;
     struct side side[SIDES];
-    size_t sides;
     double *copy[2];
     uint64_t *base[2]; /* of all tasks */
-    size_t arrived;    /* faces of my neighbours, all steps together */
 };
 
 /* ---- geometry ---- */
@@ -154,7 +153,6 @@ static void find_side(struct halo *h, int d, int up)
     s->bytes = sizeof(double);
     for (int i = 0; i < DIMENSIONS; i++)
         s->bytes *= i == d ? 1 : h->block.size[i];
-    h->sides++;
 }
 
 /* ---- exchange ---- */
@@ -165,9 +163,10 @@ static void on_arrived(pami_context_t context, void *cookie, const void *header,
 {
     struct halo *h = cookie;
 
-    (void)context, (void)header, (void)header_size, (void)data, (void)data_size, (void)origin;
-    (void)recv;
-    h->arrived++;
+    (void)context, (void)header, (void)header_size, (void)data, (void)data_size, (void)recv;
+    for (int i = 0; i < SIDES; i++)
+        if (h->side[i].exists && h->side[i].to == origin)
+            h->side[i].arrived++;
 }
 
 static void on_fence(pami_context_t context, void *cookie, pami_result_t result)
@@ -204,8 +203,10 @@ static void exchange(struct halo *h, size_t step)
         if (h->side[i].exists)
             TOGETHER(&h->all, PAMI_Send_immediate(h->all.context, &note));
     }
-    while (h->arrived < h->sides * (step + 1))
-        together_advance(&h->all);
+    /* One count for each side: a neighbour may be a step ahead of me while another is behind. */
+    for (int i = 0; i < SIDES; i++)
+        while (h->side[i].exists && h->side[i].arrived <= step)
+            together_advance(&h->all);
 }
 
 /* ---- computation ---- */
