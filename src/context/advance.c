@@ -20,6 +20,11 @@
 #define TEND_LOOK_PASSES 16u
 #define TEND_PASSES 4096u
 
+/* A yield that finds others to run takes the time of about so many passes. */
+#define YIELD_PASSES 64u
+/* ... and a caller at work is let go: most ask for fewer. */
+#define BUSY_PASSES 1024u
+
 static _Thread_local uint32_t idle_passes __attribute__((tls_model("initial-exec")));
 
 static void gone(void *context, uint32_t endpoint)
@@ -97,20 +102,36 @@ int context_pass(struct context *context)
     return events;
 }
 
-/* After a pass of this thread that found nothing: true when it gave the processor up. */
-static bool yield_if_idle(const struct client_core *core)
+/*
+ * What a call does after a pass that found nothing; returns how many of its passes that counts for.
+ * Giving the processor up takes as long as many passes and counts as so many: the caller may have
+ * other work to do. A caller that has sent since its last call is at work; it keeps the processor,
+ * but is not kept waiting here either.
+ */
+static size_t idle(struct context *context, bool *sent)
 {
+    const struct client_core *core = context->core;
+
     if (++idle_passes < core->spin_passes || core->yield == YIELD_NEVER)
-        return false;
+        return 1;
+    if (*sent) {
+        *sent = false;
+        return BUSY_PASSES;
+    }
     sched_yield();
-    return true;
+    if (!context_shared(context)) /* else the counters may be another thread's now */
+        context->counters[COUNTER_YIELDS]++;
+    return YIELD_PASSES;
 }
 
-/* Who sends is not idle, even if nothing comes back for long. */
+/* Something was sent since the last look. The counters of a shared context are another thread's. */
 static bool has_sent(struct context *context)
 {
-    uint64_t sends = context->counters[COUNTER_SEND_IMMEDIATE];
+    uint64_t sends;
 
+    if (unlikely(context_shared(context)))
+        return false;
+    sends = context->counters[COUNTER_SEND_IMMEDIATE];
     if (sends == context->sends)
         return false;
     context->sends = sends;
@@ -141,6 +162,7 @@ static int guarded_pass(struct context *context)
 pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
 {
     struct context *context = context_from_handle(handle);
+    bool sent = false;
 
     if (unlikely(context == NULL))
         return error_set(PAMI_INVAL, "PAMI_Context_advance: context: %s", context_fault(handle));
@@ -148,16 +170,13 @@ pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
         misuse_nested(context, "PAMI_Context_advance");
         return PAMI_EAGAIN;
     }
-    for (size_t pass = 0; pass < maximum; pass++) {
+    for (size_t pass = 0; pass < maximum;) {
         if (guarded_pass(context) != 0) {
             idle_passes = 0;
             return PAMI_SUCCESS;
         }
-        /* The counters of a shared context may be another thread's now. */
-        if (unlikely(context_shared(context)))
-            yield_if_idle(context->core);
-        else if (!has_sent(context) && yield_if_idle(context->core))
-            context->counters[COUNTER_YIELDS]++;
+        sent |= has_sent(context);
+        pass += idle(context, &sent);
     }
     return PAMI_EAGAIN;
 }
@@ -177,19 +196,22 @@ static pami_result_t check_set(const char *function, pami_context_t handles[], s
 pami_result_t PAMI_Context_advancev(pami_context_t handles[], size_t count, size_t maximum)
 {
     pami_result_t result = check_set("PAMI_Context_advancev", handles, count);
+    bool sent = false;
 
     if (result != PAMI_SUCCESS)
         return result;
-    for (size_t pass = 0; pass < maximum && count != 0; pass++) {
+    for (size_t pass = 0; pass < maximum && count != 0;) {
         int events = 0;
 
         for (size_t i = 0; i < count; i++)
             events += guarded_pass(handles[i]);
+        for (size_t i = 0; i < count && events == 0; i++)
+            sent |= has_sent(handles[i]);
         if (events != 0) {
             idle_passes = 0;
             return PAMI_SUCCESS;
         }
-        yield_if_idle(((struct context *)handles[0])->core);
+        pass += idle(handles[0], &sent);
     }
     return PAMI_EAGAIN;
 }
@@ -197,10 +219,11 @@ pami_result_t PAMI_Context_advancev(pami_context_t handles[], size_t count, size
 pami_result_t PAMI_Context_trylock_advancev(pami_context_t handles[], size_t count, size_t maximum)
 {
     pami_result_t result = check_set("PAMI_Context_trylock_advancev", handles, count);
+    bool sent = false;
 
     if (result != PAMI_SUCCESS)
         return result;
-    for (size_t pass = 0; pass < maximum && count != 0; pass++) {
+    for (size_t pass = 0; pass < maximum && count != 0;) {
         int events = 0;
 
         for (size_t i = 0; i < count; i++) {
@@ -209,13 +232,14 @@ pami_result_t PAMI_Context_trylock_advancev(pami_context_t handles[], size_t cou
             if (!context_try(context))
                 continue;
             events += guarded_pass(context);
+            sent |= has_sent(context);
             context_unlock(context);
         }
         if (events != 0) {
             idle_passes = 0;
             return PAMI_SUCCESS;
         }
-        yield_if_idle(((struct context *)handles[0])->core);
+        pass += idle(handles[0], &sent);
     }
     return PAMI_EAGAIN;
 }
