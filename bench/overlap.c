@@ -1,48 +1,47 @@
 /*
- * How much of a large message is hidden behind computation that never calls the library, with a
- * thread of asynchronous progress and without.
+ * How much of a message, an all-reduce or an all-to-all is hidden behind computation: without any
+ * help, with polls between slices, and with a thread of asynchronous progress. The loop is in
+ * overlaploop.h; compare mpi_overlap.
  *
- *     pamirun -n 2 overlap [--bytes N] [--rounds N]
+ *     pamirun -n 2 overlap [message] [allreduce] [alltoall] [--min N] [--max N] [--rounds N]
  *
- * Task 0 asks for a message of N bytes (default 1 MiB), computes for about four times as long as
- * the message takes, and then advances until the message is there. Task 1 answers and sleeps
- * meanwhile, so its core is free for task 0's thread. Medians over the rounds of
- *
- *   message       asking for it and advancing until it is there, in us
- *   compute       the computation alone
- *   both          the two together
- *
- * overlap,1         (message + compute - both) / message in percent, with the thread
- * overlap,0         the same without
- * overlap_cost,1    what the computation takes longer while the thread is there and asleep, percent
+ * Besides, overlap_cost,1: what a computation takes longer while the thread is there and asleep,
+ * percent.
  */
+#include "overlaploop.h"
+
 #include "job.h"
 
 #include <pami/pamix.h>
 
-#define WARM_UP 20
-
 enum {
     ASK = JOB_USER,
     DATA,
-    OVER
+    TELL
 };
 
 static struct {
     struct job job;
     pami_endpoint_t peer;
-    char *buffer;
-    size_t bytes;
-    uint64_t asked; /* task 1: requests that have come */
-    bool over, sending;
-    uint64_t arrived; /* task 0; set by whoever advances */
-} overlap;
+    pami_algorithm_t allreduce, alltoall;
+    uint64_t asked, served, told, heard; /* messages that have come, and have been waited for */
+    uint64_t value;
+    uint64_t arrived, expected; /* set by whoever advances */
+    bool sending;
+} port;
 
-static void on_received(pami_context_t context, void *cookie, pami_result_t result)
+static pami_context_t context_of_job(void)
+{
+    return port.job.contexts[0];
+}
+
+/* ---- callbacks ---- */
+
+static void arrive(pami_context_t context, void *cookie, pami_result_t result)
 {
     (void)context, (void)cookie;
-    job_ok(result, "receive");
-    __atomic_fetch_add(&overlap.arrived, 1, __ATOMIC_RELEASE);
+    job_ok(result, "overlap");
+    __atomic_fetch_add(&port.arrived, 1, __ATOMIC_RELEASE);
 }
 
 static void on_data(pami_context_t context, void *cookie, const void *header, size_t header_size,
@@ -50,156 +49,189 @@ static void on_data(pami_context_t context, void *cookie, const void *header, si
 {
     JOB_UNUSED_DISPATCH_ARGUMENTS;
     if (recv == NULL) {
-        bench_die("%zu bytes came at once", bytes);
+        memcpy(overlap_port.recv, data, bytes);
+        arrive(context, NULL, PAMI_SUCCESS);
+        return;
     }
-    recv->addr = overlap.buffer;
-    recv->local_fn = on_received;
+    recv->addr = overlap_port.recv;
+    recv->local_fn = arrive;
 }
 
 static void on_ask(pami_context_t context, void *cookie, const void *header, size_t header_size,
                    const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
 {
     JOB_UNUSED_DISPATCH_ARGUMENTS;
-    overlap.asked++;
+    port.asked++;
 }
 
-static void on_over(pami_context_t context, void *cookie, const void *header, size_t header_size,
+static void on_tell(pami_context_t context, void *cookie, const void *header, size_t header_size,
                     const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
 {
     JOB_UNUSED_DISPATCH_ARGUMENTS;
-    overlap.over = true;
+    memcpy(&port.value, data, sizeof(port.value));
+    port.told++;
 }
 
 static void on_sent(pami_context_t context, void *cookie, pami_result_t result)
 {
     (void)context, (void)cookie;
     job_ok(result, "send");
-    overlap.sending = false;
+    port.sending = false;
 }
 
-/* Task 1: answers until it is over, asleep in between. */
-static void answer(void)
+/* ---- the port ---- */
+
+static void start_allreduce(size_t bytes)
 {
-    pami_context_t context = overlap.job.contexts[0];
-    uint64_t sent = 0;
+    pami_xfer_t xfer = {.cb_done = arrive, .algorithm = port.allreduce};
 
-    while (!overlap.over || overlap.sending) {
-        if (sent < overlap.asked && !overlap.sending) {
-            pami_send_t message = {.send = {.dispatch = DATA, .dest = overlap.peer}};
-
-            sent++;
-            bench_fill(overlap.buffer, overlap.bytes, sent);
-            message.send.data.iov_base = overlap.buffer;
-            message.send.data.iov_len = overlap.bytes;
-            message.events.local_fn = on_sent;
-            overlap.sending = true;
-            PAMI_OK(PAMI_Send(context, &message));
-        }
-        PAMIX_Context_wait(context, 100000);
-        job_poll_one(context);
-    }
+    xfer.cmd.xfer_allreduce = (pami_allreduce_t){.sndbuf = overlap_port.send,
+                                                 .stype = PAMI_TYPE_UNSIGNED_LONG_LONG,
+                                                 .stypecount = bytes / 8,
+                                                 .rcvbuf = overlap_port.recv,
+                                                 .rtype = PAMI_TYPE_UNSIGNED_LONG_LONG,
+                                                 .rtypecount = bytes / 8,
+                                                 .op = PAMI_DATA_SUM,
+                                                 .commutative = 1};
+    PAMI_OK(PAMI_Collective(context_of_job(), &xfer));
 }
 
-static volatile double sink;
-
-static void compute(uint64_t steps)
+static void start_alltoall(size_t bytes)
 {
-    double x = sink;
+    pami_xfer_t xfer = {.cb_done = arrive, .algorithm = port.alltoall};
 
-    for (uint64_t i = 0; i < steps; i++) {
-        x = x * 0.999 + 1.0;
-    }
-    sink = x;
+    xfer.cmd.xfer_alltoall = (pami_alltoall_t){.sndbuf = overlap_port.send,
+                                               .stype = PAMI_TYPE_UNSIGNED_LONG_LONG,
+                                               .stypecount = bytes / 16,
+                                               .rcvbuf = overlap_port.recv,
+                                               .rtype = PAMI_TYPE_UNSIGNED_LONG_LONG,
+                                               .rtypecount = bytes / 16};
+    PAMI_OK(PAMI_Collective(context_of_job(), &xfer));
 }
 
-/* Ask, compute, collect: ns. */
-static double round_trip(bool ask, uint64_t steps)
+static void port_begin(enum overlap_kind kind, size_t bytes)
 {
-    pami_context_t context = overlap.job.contexts[0];
-    uint64_t target = overlap.arrived + ask;
-    uint64_t begin = bench_now();
-    double ns;
-
-    if (ask) {
-        PAMI_OK(PAMI_Context_lock(context));
-        job_send(&overlap.job, 0, ASK, overlap.peer, NULL, 0);
-        PAMI_OK(PAMI_Context_unlock(context));
+    port.expected++;
+    PAMI_OK(PAMI_Context_lock(context_of_job()));
+    if (kind == OVERLAP_MESSAGE) {
+        job_send(&port.job, 0, ASK, port.peer, NULL, 0);
+    } else if (kind == OVERLAP_ALLREDUCE) {
+        start_allreduce(bytes);
+    } else {
+        start_alltoall(bytes);
     }
-    compute(steps);
-    while (__atomic_load_n(&overlap.arrived, __ATOMIC_ACQUIRE) < target) {
-        PAMI_OK(PAMI_Context_lock(context));
-        job_poll_one(context);
-        PAMI_OK(PAMI_Context_unlock(context));
-    }
-    ns = (double)(bench_now() - begin);
-    if (ask) {
-        bench_check(overlap.buffer, overlap.bytes, target, "overlap");
-    }
-    return ns;
+    PAMI_OK(PAMI_Context_unlock(context_of_job()));
 }
 
-static double median_of(bool ask, uint64_t steps, size_t rounds)
+static void port_poll(void)
 {
-    double *times = bench_alloc(rounds * sizeof(*times));
-    double median;
+    pami_result_t result = PAMI_Context_trylock_advancev(&port.job.contexts[0], 1, 1);
 
-    for (size_t i = 0; i < WARM_UP; i++) {
-        round_trip(ask, steps);
+    if (result != PAMI_SUCCESS && result != PAMI_EAGAIN) {
+        job_ok(result, "PAMI_Context_trylock_advancev");
     }
-    for (size_t i = 0; i < rounds; i++) {
-        times[i] = round_trip(ask, steps);
-    }
-    median = bench_median(times, rounds);
-    free(times);
-    return median;
 }
 
-/* The second of the processors that the tasks are pinned to, where task 1 sleeps. */
-static void enable(void)
+static void port_finish(void)
+{
+    while (__atomic_load_n(&port.arrived, __ATOMIC_ACQUIRE) < port.expected) {
+        PAMI_OK(PAMI_Context_lock(context_of_job()));
+        job_poll_one(context_of_job());
+        PAMI_OK(PAMI_Context_unlock(context_of_job()));
+    }
+}
+
+/* Asleep while nothing is asked for. */
+static void port_serve(size_t bytes, uint64_t seed)
+{
+    pami_send_t message = {.send = {.dispatch = DATA, .dest = port.peer}};
+
+    while (port.asked == port.served) {
+        PAMIX_Context_wait(context_of_job(), 100000);
+        job_poll_one(context_of_job());
+    }
+    port.served++;
+    bench_fill(overlap_port.send, bytes, seed);
+    message.send.data.iov_base = overlap_port.send;
+    message.send.data.iov_len = bytes;
+    message.events.local_fn = on_sent;
+    port.sending = true;
+    PAMI_OK(PAMI_Send(context_of_job(), &message));
+    while (port.sending) {
+        job_poll_one(context_of_job());
+    }
+}
+
+static uint64_t port_tell(uint64_t value)
+{
+    if (overlap_port.rank == 0) {
+        job_send(&port.job, 0, TELL, port.peer, &value, sizeof(value));
+        return value;
+    }
+    while (port.told == port.heard) {
+        job_poll_one(context_of_job());
+    }
+    port.heard++;
+    return port.value;
+}
+
+/* Of rank 0, on the second of the processors that the tasks are pinned to. */
+static void port_thread(bool wanted)
 {
     const char *pin = getenv("BENCH_PIN");
     const char *second = pin != NULL ? strchr(pin, ',') : NULL;
     pamix_context_async_t how = {.threads = 1, .cpus = second != NULL ? second + 1 : "any"};
 
-    PAMI_OK(PAMIX_Context_async_enable(overlap.job.contexts, 1, &how));
+    if (overlap_port.rank != 0) {
+        return;
+    }
+    if (wanted) {
+        PAMI_OK(PAMIX_Context_async_enable(port.job.contexts, 1, &how));
+    } else {
+        PAMI_OK(PAMIX_Context_async_disable(port.job.contexts, 1));
+    }
 }
 
-static void measure(size_t rounds)
+/* What the thread costs when nothing comes: without it, with it, without it. */
+static void cost(void)
 {
-    double message = median_of(true, 0, rounds);
-    uint64_t steps = (uint64_t)(4 * message * 1e6 / median_of(false, 1000000, 20));
-    double alone = median_of(false, steps, rounds);
-    double both = median_of(true, steps, rounds);
+    struct overlap_case c = {.steps = overlap_steps(200e3), .rounds = 500};
+    double with, without = overlap_median(&c);
 
-    bench_emit("overlap_message", overlap.bytes, "us", message / 1e3);
-    bench_emit("overlap_compute", overlap.bytes, "us", alone / 1e3);
-    bench_emit("overlap", 0, "%", 100 * (message + alone - both) / message);
-    enable();
-    both = median_of(true, steps, rounds);
-    bench_emit("overlap", 1, "%", 100 * (message + alone - both) / message);
-    both = median_of(false, steps, rounds);
-    alone = median_of(false, steps, rounds);
-    PAMI_OK(PAMIX_Context_async_disable(overlap.job.contexts, 1));
-    bench_emit("overlap_cost", 1, "%", 100 * (both / median_of(false, steps, rounds) - 1));
-    job_send(&overlap.job, 0, OVER, overlap.peer, NULL, 0);
+    port_thread(true);
+    with = overlap_median(&c);
+    port_thread(false);
+    without = (without + overlap_median(&c)) / 2;
+    bench_emit("overlap_cost", 1, "%", 100 * (with / without - 1));
 }
 
 int main(int argc, char **argv)
 {
-    overlap.bytes = bench_option(argc, argv, "--bytes", 1 << 20);
-    job_open(&overlap.job, 1);
-    job_need_tasks(&overlap.job, 2);
-    overlap.buffer = bench_alloc(overlap.bytes);
-    overlap.peer = job_endpoint(&overlap.job, 1 - overlap.job.task, 0);
-    job_dispatch(&overlap.job, ASK, on_ask, NULL);
-    job_dispatch(&overlap.job, DATA, on_data, NULL);
-    job_dispatch(&overlap.job, OVER, on_over, NULL);
-    job_meet(&overlap.job);
-    if (overlap.job.task == 0) {
-        measure(bench_option(argc, argv, "--rounds", 200));
-    } else {
-        answer();
+    pami_geometry_t world;
+
+    job_open(&port.job, 1);
+    job_need_tasks(&port.job, 2);
+    overlap_port.rank = port.job.task;
+    overlap_port.begin = port_begin;
+    overlap_port.poll = port_poll;
+    overlap_port.finish = port_finish;
+    overlap_port.serve = port_serve;
+    overlap_port.tell = port_tell;
+    overlap_port.thread = port_thread;
+    port.peer = job_endpoint(&port.job, 1 - port.job.task, 0);
+    job_dispatch(&port.job, ASK, on_ask, NULL);
+    job_dispatch(&port.job, DATA, on_data, NULL);
+    job_dispatch(&port.job, TELL, on_tell, NULL);
+    PAMI_OK(PAMI_Geometry_world(port.job.client, &world));
+    PAMI_OK(PAMI_Geometry_algorithms_query(world, PAMI_XFER_ALLREDUCE, &port.allreduce, NULL, 1,
+                                           NULL, NULL, 0));
+    PAMI_OK(PAMI_Geometry_algorithms_query(world, PAMI_XFER_ALLTOALL, &port.alltoall, NULL, 1, NULL,
+                                           NULL, 0));
+    job_meet(&port.job);
+    overlap_main(argc, argv);
+    if (port.job.task == 0) {
+        cost();
     }
-    job_close(&overlap.job);
+    job_close(&port.job);
     return 0;
 }

@@ -56,24 +56,6 @@ struct halo {
 
 /* ---- geometry ---- */
 
-/* Cuts `tasks` into three factors that are as equal as possible. */
-static void factorize(size_t tasks, size_t grid[DIMENSIONS])
-{
-    size_t best = (size_t)-1;
-
-    for (size_t x = 1; x <= tasks; x++)
-        for (size_t y = 1; tasks % x == 0 && y <= tasks / x; y++) {
-            size_t z = tasks / x / y, sum = x + y + z;
-
-            if (tasks / x % y != 0 || sum >= best)
-                continue;
-            best = sum;
-            grid[0] = z; /* the longest lines stay whole as long as possible */
-            grid[1] = y;
-            grid[2] = x;
-        }
-}
-
 static struct block block_of(const struct halo *h, size_t task)
 {
     struct block b;
@@ -338,7 +320,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     together_start(&h.all, "halo");
-    factorize(h.all.tasks, h.grid);
+    together_cut(h.all.tasks, h.grid);
     if (h.grid[0] > h.n || h.grid[1] > h.n || h.grid[2] > h.n) {
         fputs("halo: the grid is too small for so many tasks\n", stderr);
         return EXIT_FAILURE;

@@ -146,6 +146,24 @@ static inline void together_finish(struct together *t)
     free(t->word[1]);
 }
 
+/* Cuts `tasks` into three factors that are as equal as possible: blocks of a cube. */
+static inline void together_cut(size_t tasks, size_t grid[3])
+{
+    size_t best = (size_t)-1;
+
+    for (size_t x = 1; x <= tasks; x++)
+        for (size_t y = 1; tasks % x == 0 && y <= tasks / x; y++) {
+            size_t z = tasks / x / y, sum = x + y + z;
+
+            if (tasks / x % y != 0 || sum >= best)
+                continue;
+            best = sum;
+            grid[0] = z; /* the longest lines stay whole as long as possible */
+            grid[1] = y;
+            grid[2] = x;
+        }
+}
+
 /* The number behind "--name" on the command line, or `otherwise`. Sets *bad if it is none. */
 static inline size_t together_option(int argc, char **argv, const char *name, size_t otherwise,
                                      int *bad)

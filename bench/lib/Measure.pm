@@ -44,8 +44,8 @@ sub command
     my ($build, $n) = ($self->{build}, $suite->{tasks});
     my $bench = "$build/bench";
 
-    if ($contender eq 'ours' || $contender eq 'ours-flat') {
-        my ($program, @arguments) = @{ $suite->{ours} };
+    if ($contender =~ /^ours/) {
+        my ($program, @arguments) = @{ $suite->{variants}{$contender} // $suite->{ours} };
         return (undef, 'not built') if !-x "$bench/$program" || !-x "$build/bin/pamirun";
         my @set = $contender eq 'ours-flat' ? ('env', @{ $suite->{flat} }) : ();
         return [@set, "$build/bin/pamirun", '-n', $n, @{ $suite->{pamirun} // [] },
@@ -64,6 +64,7 @@ sub command
     my $flavour = $contender =~ /^mpich/ ? 'mpich' : 'openmpi';
     my ($program, @arguments) = @{ $suite->{mpi} };
     push @arguments, '--blocking' if $contender =~ /-blocking$/;
+    push @arguments, '--thread' if $contender =~ /-thread$/;
     my $mpirun = $self->{mpirun}{$flavour};
     return (undef, 'not installed') if !$mpirun;
     return (undef, 'not built')     if !-x "$bench/peer/$program.$flavour";
@@ -78,6 +79,7 @@ sub command
             ? qw(--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any)
             : (qw(--mca pml ob1 --mca btl), "vader,self");
     }
+    unshift @launch, qw(env MPIR_CVAR_ASYNC_PROGRESS=1) if $contender eq 'mpich-thread';
     return [@launch, "$bench/peer/$program.$flavour", @arguments];
 }
 
@@ -170,6 +172,10 @@ sub run_once
     my %run = (values => {}, noisy => $others > OTHERS_LEAST && $others > OTHERS * $whole);
     for (@$lines) {
         $run{values}{"$1,$2"} = [$4, $3] if /^(\w+),(\d+),([\w\/%]+),([-+.\deinfa]+)$/;
+    }
+    for my $name (keys %{ $suite->{read} // {} }) {
+        my ($pattern, $unit) = @{ $suite->{read}{$name} };
+        $run{values}{$name} = [$1, $unit] if join('', @$lines) =~ $pattern;
     }
     $run{values}{ $suite->{timed} } = [$ms, 'ms'] if $suite->{timed} && $contender ne 'limit';
     if (defined $before && defined $after) {

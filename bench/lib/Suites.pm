@@ -11,6 +11,9 @@
 #   limit         program and arguments that measure the machine's limit for these rows
 #   peers         which peers take part
 #   timeless      noise does not matter, as no time is measured
+#   variants      contenders of ours with other arguments: name => [...], as in ours
+#   read          "name,param" => [pattern, unit]: a measure in the text of a program that prints
+#                 none as the others do; $1 is the value
 #   timed         name of the measure, when what counts is how long the whole command takes (ms)
 #   rows          below
 # A row:
@@ -43,6 +46,10 @@ our %about_contender = (
     'ucx-am'      => 'ucx_perftest, active messages; buffers not rewritten, data not copied out',
     uct           => 'ucx_perftest, transport layer (posix); one packet, data not copied out',
     'ours-flat'   => 'libpami, algorithms over messages that know of no nodes',
+    'ours-slabs'  => 'libpami, transposes in slabs, polling between lines',
+    'ours-overlap' => 'libpami, inner points while the layers around are on their way',
+    'ours-thread' => 'libpami, the same with a thread of asynchronous progress instead of polls',
+    'mpich-thread' => 'MPICH, MPI_THREAD_MULTIPLE and its thread for asynchronous progress',
     'openmpi-blocking' => 'the same, blocking collectives, which promise less',
     'mpich-blocking'   => 'MPICH, blocking collectives',
     'ucx-rma'     => 'ucx_perftest, one-sided operations on memory of its own; always the same place',
@@ -239,6 +246,71 @@ my @token = map {
     }
 } (4, 8, 16);
 
+# Overlap. The measures of bench/overlaploop.h.
+sub overlap_row
+{
+    my ($kind, $mode, $bytes, @more) = @_;
+    my %row = (
+        id     => "$kind " . size($bytes) . ", $mode",
+        of     => ["overlap_${kind}_$mode,$bytes"],
+        unit   => '%',
+        better => 'more',
+        target => [],
+        says   => '',
+        @more,
+    );
+    return \%row;
+}
+
+my @hidden_95 = (target => [['value', '>=', 95]], says => '>=95 %');
+my @hidden_80 = (target => [['value', '>=', 80]], says => '>=80 %');
+
+my @overlap = ({
+    name => 'overlap', group => 'overlap', tasks => 2, pin => 1,
+    peers => ['openmpi', 'mpich', 'mpich-thread'],
+    what => 'part of a communication that is hidden behind computation, percent',
+    ours => ['overlap'], mpi => ['mpi_overlap'],
+    rows => [
+        (map { overlap_row('message', 'thread', $_) } 0, 4096, 65536),
+        overlap_row('message', 'thread', 1 << 20, @hidden_95),
+        overlap_row('message', 'thread', 4 << 20),
+        (map { overlap_row('message', $_, 1 << 20) } qw(none polls)),
+        (map { overlap_row($_, 'thread', 1 << 20, @hidden_95) } qw(allreduce alltoall)),
+        overlap_row('allreduce', 'polls', 1 << 20, @hidden_80),
+        overlap_row('alltoall', 'polls', 1 << 20),
+        (map { overlap_row($_, 'none', 1 << 20) } qw(allreduce alltoall)),
+        { id => 'idle thread costs', of => ['overlap_cost,1'], unit => '%', better => 'less',
+            target => [['value', '<=', 3]], says => '<=3 %' },
+    ],
+});
+
+my @applications = ((map {
+    my $class = $_;
+    my @with  = ('../examples/ft', $class, '--slabs', 4);
+    {
+        name => "ft-$class", group => 'applications', tasks => 2, pin => 1,
+        peers => ['ours-slabs', 'ours-thread'],
+        what => "3-D Fourier transforms as NAS FT, class $class, seconds",
+        ours => ['../examples/ft', $class],
+        variants => { 'ours-slabs' => [@with, '--poll', 4], 'ours-thread' => [@with, '--thread', 1] },
+        read => { 'ft,2' => [qr/iterations in ([\d.]+) s/, 's'] },
+        rows => [{ id => "class $class", of => ['ft,2'], unit => 's', better => 'less',
+            target => [], says => '' }],
+    }
+} qw(S W)), {
+    name => 'multigrid', group => 'applications', tasks => 2, pin => 1,
+    peers => ['ours-overlap', 'ours-thread'],
+    what => 'V-cycles on 64^3 points, seconds',
+    ours => ['../examples/multigrid', '--size', 64],
+    variants => {
+        'ours-overlap' => ['../examples/multigrid', '--size', 64, '--overlap', 1],
+        'ours-thread'  => ['../examples/multigrid', '--size', 64, '--overlap', 1, '--thread', 1],
+    },
+    read => { 'multigrid,2' => [qr/cycles in ([\d.]+) s/, 's'] },
+    rows => [{ id => '8 cycles', of => ['multigrid,2'], unit => 's', better => 'less',
+        target => [], says => '' }],
+});
+
 my @job = ({
     name => 'startup', group => 'startup', tasks => 16, pin => 0, peers => ['openmpi', 'mpich'],
     what => 'start 16 tasks, meet, end; ms',
@@ -256,18 +328,6 @@ my @job = ({
             target => [['value', '<=', 1]], says => '<=1 %' },
         { id => 'wake round trip', of => ['idle_wake,2'], unit => 'us', better => 'less',
             limit => ['futex_other_core,2'], target => [], says => '' },
-    ],
-}, {
-    name => 'overlap', group => 'overlap', tasks => 2, pin => 1, peers => [],
-    what => '1 MiB coming in while a task computes, with a thread of asynchronous progress',
-    ours => ['overlap'],
-    rows => [
-        { id => 'with thread', of => ['overlap,1'], unit => '%', better => 'more',
-            target => [['value', '>=', 95]], says => '>=95 %' },
-        { id => 'without', of => ['overlap,0'], unit => '%', better => 'more', target => [],
-            says => '' },
-        { id => 'idle thread costs', of => ['overlap_cost,1'], unit => '%', better => 'less',
-            target => [['value', '<=', 3]], says => '<=3 %' },
     ],
 }, {
     name => 'memory', group => 'memory', tasks => 64, pin => 0, timeless => 1, peers => \@free,
@@ -440,6 +500,7 @@ my @coll = ({
     rows => [map { coll_row($_, 4 << 20) } qw(broadcast allreduce alltoall)],
 }, @crowded, @nodes);
 
-our @suites = (@latency, @bandwidth, @rate, @rmw, @rma, @post, @threads, @token, @coll, @job);
+our @suites = (@latency, @bandwidth, @rate, @rmw, @rma, @post, @threads, @overlap, @applications, @token,
+    @coll, @job);
 
 1;

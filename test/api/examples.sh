@@ -18,7 +18,7 @@ run() {
     printf 'FAILED: pamirun -n %s %s\n%s\n' "$tasks" "$*" "$output"
 }
 
-for program in accumulate dht halo; do
+for program in accumulate dht halo ft multigrid; do
     run 'Usage: ' 1 $program --help
     for bad in --nonsense '--size' '--keys x'; do
         # shellcheck disable=SC2086
@@ -42,6 +42,16 @@ done
 for tasks in 1 2 3; do
     run 'received in order' $tasks spread --messages 3000 --contexts 3
 done
+for tasks in 1 2 3 5 8; do
+    run 'result: the published sums' $tasks ft
+    run 'result: as in a sequential run' $tasks multigrid --size 16
+done
+for tasks in 2 3 '4 --nodes 2'; do
+    run 'result: the published sums' "$tasks" ft --slabs 4 --thread 1
+    run 'result: as in a sequential run' "$tasks" multigrid --size 16 --overlap 1 --thread 1
+done
+run 'result: the published sums' 2 ft W --slabs 3 --poll 2
+run 'result: as in a sequential run' 8 multigrid --size 32 --overlap 1
 run 'result: as in a sequential run' 3 halo --size 3 --steps 4
 run 'result: exact' 3 accumulate --size 1
 
