@@ -16,8 +16,10 @@
 
 #include "bootstrap/bootstrap.h"
 #include "coll/collective.h"
+#include "coll/explain.h"
 #include "coll/report.h"
 #include "coll/select.h"
+#include "coll/tuned.h"
 #include "context/context.h"
 #include "device/device.h"
 #include "util/clock.h"
@@ -129,6 +131,12 @@ static void print_line(void *cookie, const char *line)
     printf("      %s\n", line);
 }
 
+static void print_text(void *cookie, const char *line)
+{
+    (void)cookie;
+    puts(line);
+}
+
 static void print_device(struct bootstrap *bootstrap, const struct device_ops *ops)
 {
     const struct device_params params = {
@@ -212,8 +220,42 @@ static int print_topology(void)
     return 0;
 }
 
+/* What --explain asks about, in the order of the command line; NULL ends it. */
+static const char **questions;
+
+static int explain_all(void)
+{
+    const char *path = option_string(OPT_COLL_TABLE);
+    struct choice_list tuned = {NULL, 0, 0};
+    struct select_table table;
+    int status = 0;
+
+    if (*path != '\0')
+        tuned_read(path, &tuned);
+    if (select_table_init(&table, &tuned) != 0) {
+        fprintf(stderr, "pami_info: out of memory\n");
+        return -1;
+    }
+    for (size_t i = 0; questions[i] != NULL; i++) {
+        struct explain_question question;
+        char why[256];
+
+        if (explain_parse(questions[i], &question, why, sizeof(why)) == 0) {
+            explain(&table, &question, print_text, NULL);
+            continue;
+        }
+        fprintf(stderr, "pami_info: --explain %s\n", why);
+        status = -1;
+    }
+    select_table_finish(&table);
+    choice_list_finish(&tuned);
+    return status;
+}
+
 static int print_algorithms(void)
 {
+    if (questions[0] != NULL)
+        return explain_all();
     printf("algorithms of collectives, by type; the first of each list is Auto, which chooses\n");
     for (int type = 0; type < PAMI_XFER_COUNT; type++) {
         bool titled = false;
@@ -227,7 +269,7 @@ static int print_algorithms(void)
             if (!titled)
                 printf("  %s (%s)\n", collective_name(row->type), select_option_name(row->type));
             titled = true;
-            report_needs(row, needs, sizeof(needs));
+            report_needs(row->needs, needs, sizeof(needs));
             printf("    %-24s %s%s%s%s\n", row->name, row->description,
                    needs[0] != '\0' ? " (" : "", needs, needs[0] != '\0' ? ")" : "");
         }
@@ -252,7 +294,12 @@ static void usage(FILE *to)
             "Tells what libpami is, can do and is set to here. Without a section, everything.\n");
     for (size_t i = 0; i < SECTIONS; i++)
         fprintf(to, "  --%-10s %s\n", sections[i].name, sections[i].description);
-    fprintf(to, "  --%-10s %s\n  --%-10s %s\n", "help", "this text", "version", "the version");
+    fprintf(to,
+            "  --%-10s %s\n  --%-10s %s\n"
+            "  --explain TYPE:BYTES:MEMBERS[:NODES]\n"
+            "               instead of --algorithms: which of them Auto takes, and why no other;\n"
+            "               such as allreduce:8:16, broadcast:64K:32:4\n",
+            "help", "this text", "version", "the version");
 }
 
 static struct section *section_of(const char *argument)
@@ -263,9 +310,27 @@ static struct section *section_of(const char *argument)
     return NULL;
 }
 
-int main(int argc, char **argv)
+/* Takes a question off the command line if there is one at argv[*at]. */
+static bool take_question(char **argv, int *at, size_t *count)
 {
-    int status = EXIT_SUCCESS;
+    static const char name[] = "--explain";
+
+    if (strncmp(argv[*at], name, sizeof(name) - 1) != 0)
+        return false;
+    if (argv[*at][sizeof(name) - 1] == '=')
+        questions[(*count)++] = argv[*at] + sizeof(name);
+    else if (argv[*at][sizeof(name) - 1] == '\0' && argv[*at + 1] != NULL)
+        questions[(*count)++] = argv[++*at];
+    else
+        return false;
+    section_of("--algorithms")->wanted = true;
+    return true;
+}
+
+/* -1 to go on, or the status to exit with. */
+static int read_arguments(int argc, char **argv)
+{
+    size_t count = 0;
 
     for (int i = 1; i < argc; i++) {
         struct section *section = section_of(argv[i]);
@@ -278,6 +343,8 @@ int main(int argc, char **argv)
             printf("pami_info (libpami) %s\n", PAMI_VERSION_TEXT);
             return EXIT_SUCCESS;
         }
+        if (take_question(argv, &i, &count))
+            continue;
         if (section == NULL) {
             fprintf(stderr, "pami_info: unknown argument '%s'; pami_info --help lists them\n",
                     argv[i]);
@@ -285,8 +352,23 @@ int main(int argc, char **argv)
         }
         section->wanted = true;
     }
-    for (size_t i = 0; i < SECTIONS; i++)
-        if ((argc == 1 || sections[i].wanted) && sections[i].print() != 0)
-            status = EXIT_FAILURE;
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    int status;
+
+    questions = calloc((size_t)argc + 1, sizeof(*questions));
+    if (questions == NULL)
+        return EXIT_FAILURE;
+    status = read_arguments(argc, argv);
+    if (status < 0) {
+        status = EXIT_SUCCESS;
+        for (size_t i = 0; i < SECTIONS; i++)
+            if ((argc == 1 || sections[i].wanted) && sections[i].print() != 0)
+                status = EXIT_FAILURE;
+    }
+    free(questions);
     return status;
 }

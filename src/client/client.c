@@ -16,6 +16,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/digest.h"
 #include "coll/coll.h"
+#include "coll/tuned.h"
 #include "geometry/geometry.h"
 #include "p2p/p2p.h"
 #include "util/clock.h"
@@ -200,7 +201,9 @@ int client_create_with(const char *name, struct bootstrap *bootstrap,
         atomic_fetch_add(&client_own_clocks, 1);
     client->core.yield = YIELD_NEVER;
     client->core.simulated = now != NULL;
-    error = open_device(client, device, private_params);
+    error = tuned_offer(&client->core, client->key);
+    if (error == 0)
+        error = open_device(client, device, private_params);
     if (error == 0)
         error = client->core.device_count != 0 ? enlist(client) : -ENODEV;
     if (error != 0) {
@@ -229,6 +232,7 @@ void client_destroy(struct client *client)
     client_destroy_contexts(client);
     geometry_close(&client->core);
     close_devices(client);
+    tuned_finish(&client->core);
     if (client->own_bootstrap)
         bootstrap_close(client->core.bootstrap);
     if (client->clock.now != NULL)
@@ -282,7 +286,11 @@ pami_result_t PAMI_Client_create(const char *name, pami_client_t *out,
     client->own_bootstrap = true;
     client->instance = next_instance();
     make_key(client);
-    error = open_devices(client);
+    error = tuned_offer(&client->core, client->key);
+    if (error == 0)
+        error = open_devices(client);
+    if (error == 0)
+        error = tuned_join(&client->core, client->key);
     if (error == 0) {
         client->core.yield = client_yield_policy(client);
         client->core.spin_passes = client_spin_passes(client->core.yield);

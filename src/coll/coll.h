@@ -85,6 +85,9 @@ void coll_ends(struct group *group);
 struct group *coll_group_of(const char *function, struct context *context,
                             pami_algorithm_t algorithm);
 
+/* What a geometry keeps in `places` when it has so many members on so many nodes. */
+int group_places_like(uint32_t members, uint32_t nodes);
+
 /* This member has the run with this number behind it. */
 bool coll_has_run(const struct group *group, uint32_t channel, uint32_t sequence);
 

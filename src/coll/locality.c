@@ -60,6 +60,11 @@ static enum places places_of(const struct group *group)
     return (enum places)known;
 }
 
+int group_places_like(uint32_t members, uint32_t nodes)
+{
+    return nodes == 1 ? PLACES_ONE_NODE : nodes == members ? PLACES_ALONE : PLACES_LEVELS;
+}
+
 bool group_on_one_node(const struct group *group)
 {
     return places_of(group) == PLACES_ONE_NODE;

@@ -135,7 +135,11 @@ static int group_opened(struct group *group)
         coll->rows = calloc(1, sizeof(*coll->rows));
         if (coll->rows == NULL)
             return -ENOMEM;
-        select_table_init(&coll->rows->select);
+        if (select_table_init(&coll->rows->select, group->context->core->choices) != 0) {
+            free(coll->rows);
+            coll->rows = NULL;
+            return -ENOMEM;
+        }
     }
     group->state = calloc(1, sizeof(*group->state));
     if (group->state == NULL)
@@ -268,6 +272,8 @@ void coll_detach(struct context *context)
     flight_table_finish(&coll->flights);
     pool_finish(&coll->instances);
     pool_finish(&coll->operations);
+    if (coll->rows != NULL)
+        select_table_finish(&coll->rows->select);
     free(coll->rows);
     free(coll);
     context->coll = NULL;

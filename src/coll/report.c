@@ -29,7 +29,7 @@ void report_ran(const struct context *context,
         print(cookie, "collectives: messages dropped, too late", coll->flights.stale);
 }
 
-void report_needs(const struct algorithm *row, char *text, size_t size)
+void report_needs(unsigned needs, char *text, size_t size)
 {
     static const struct {
         unsigned bit;
@@ -41,12 +41,14 @@ void report_needs(const struct algorithm *row, char *text, size_t size)
         {NEEDS_DENSE, "blocks that follow one another"},
         {NEEDS_EQUAL, "blocks of equal size"},
         {NEEDS_DIVISIBLE, "an element for each member"},
+        {NEEDS_ONE_NODE, "members on one node"},
+        {NEEDS_LEVELS, "several nodes, one with several members"},
     };
     size_t used = 0;
 
     text[0] = '\0';
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && used < size; i++)
-        if (row->needs & words[i].bit)
+        if (needs & words[i].bit)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used == 0 ? "needs " : ", ",
                                      words[i].text);
 }

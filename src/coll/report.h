@@ -14,7 +14,7 @@
 void report_ran(const struct context *context,
                 void (*print)(void *cookie, const char *text, uint64_t count), void *cookie);
 
-/* "needs a commutative operator, ..." or "". */
-void report_needs(const struct algorithm *row, char *text, size_t size);
+/* Of NEEDS_* bits: "needs a commutative operator, ..." or "". */
+void report_needs(unsigned needs, char *text, size_t size);
 
 #endif

@@ -7,15 +7,15 @@
  */
 #include "coll/select.h"
 
-#include <ctype.h>
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 
+#include "coll/machine.h"
 #include "util/log.h"
 #include "util/option.h"
 
-#define ALL_SIZES UINT64_MAX
-#define ALL_MEMBERS UINT32_MAX
+#define ALL_SIZES CHOICE_BYTES_MAX
+#define ALL_MEMBERS CHOICE_MEMBERS_MAX
 #define K UINT64_C(1024)
 
 struct preference {
@@ -27,7 +27,8 @@ struct preference {
 
 /*
  * Measured with 2 and 4 tasks of one node on 2 cores; for more members the usual order of costs.
- * The last of a type needs nothing.
+ * The last of a type needs nothing. Where pami_tune has found another row to be faster,
+ * measured.def says so and comes first.
  */
 static const struct preference preferences[] = {
     {PAMI_XFER_BARRIER, "Shared", ALL_SIZES, ALL_MEMBERS},
@@ -92,6 +93,23 @@ static const struct preference preferences[] = {
 
 #define PREFERENCES (sizeof(preferences) / sizeof(preferences[0]))
 
+/* Written by pami_tune --built-in. */
+struct measurement {
+    pami_xfer_type_t type;
+    const char *name;
+    uint64_t bytes_min, bytes_max;
+    uint32_t members_min, members_max;
+    enum choice_nodes nodes;
+};
+
+#define MEASURED(type, name, bytes_min, bytes_max, members_min, members_max, nodes)                \
+    {PAMI_XFER_##type, name, bytes_min, bytes_max, members_min, members_max, NODES_##nodes},
+static const struct measurement measurements[] = {
+#include "coll/measured.def"
+    {.name = NULL},
+};
+#undef MEASURED
+
 /* The option of each type; the *_INT types follow the types without. */
 struct override {
     pami_xfer_type_t type;
@@ -112,115 +130,139 @@ static const struct override overrides[] = {
 
 /* ---- options ---- */
 
-/* A size at *text, which is moved behind it. */
-static bool parse_size(const char **text, uint64_t *size)
+/* NAME or NAME:LOW-HIGH. False with a warning. */
+static bool parse_entry(const struct override *from, char *entry, struct choice *choice)
 {
-    char *end;
+    const char *option = option_info(from->option)->name;
+    char *sizes = strchr(entry, ':');
+    const char *nearest;
 
-    if (!isdigit((unsigned char)**text))
+    if (sizes != NULL)
+        *sizes++ = '\0';
+    *choice = (struct choice){
+        .row = algorithm_find(from->type, entry),
+        .bytes_max = ALL_SIZES,
+        .members_min = 1,
+        .members_max = ALL_MEMBERS,
+        .origin = CHOICE_OPTION,
+    };
+    if (choice->row == NULL) {
+        nearest = choice_nearest(from->type, entry);
+        log_warn("%s: '%s' is not an algorithm of this type%s%s%s", option, entry,
+                 nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
+                 nearest != NULL ? "?" : "");
         return false;
-    *size = strtoull(*text, &end, 10);
-    switch (toupper((unsigned char)*end)) {
-    case 'G':
-        *size *= K; /* fall through */
-    case 'M':
-        *size *= K; /* fall through */
-    case 'K':
-        *size *= K;
-        end++;
-        break;
-    default:
-        break;
     }
-    *text = end;
-    return true;
-}
-
-/* ":LOW-HIGH" or nothing. */
-static bool parse_sizes(const char *text, struct select_choice *choice)
-{
-    choice->bytes_min = 0;
-    choice->bytes_max = ALL_SIZES;
-    if (*text == '\0')
+    if (sizes == NULL ||
+        choice_parse_range(sizes, ALL_SIZES, &choice->bytes_min, &choice->bytes_max))
         return true;
-    if (*text++ != ':' || !parse_size(&text, &choice->bytes_min))
-        return false;
-    if (*text++ != '-')
-        return false;
-    if (*text == '\0')
-        return true;
-    return parse_size(&text, &choice->bytes_max) && *text == '\0' &&
-           choice->bytes_min <= choice->bytes_max;
+    log_warn("%s: %s: '%s' is not a range of sizes such as 0-4K or 64K-", option, entry, sizes);
+    return false;
 }
 
-static bool parse_entry(pami_xfer_type_t type, char *entry, struct select_choice *choice)
-{
-    size_t length = strcspn(entry, ":");
-    char name[64];
-
-    if (length == 0 || length >= sizeof(name))
-        return false;
-    memcpy(name, entry, length);
-    name[length] = '\0';
-    choice->members_min = 1;
-    choice->members_max = ALL_MEMBERS;
-    choice->row = algorithm_find(type, name);
-    return choice->row != NULL && parse_sizes(entry + length, choice);
-}
-
-static size_t add_overrides(struct select_table *table, size_t count, const struct override *from)
+static int add_overrides(struct choice_list *list, const struct override *from)
 {
     const char *text = option_string(from->option);
+    int error = 0;
 
-    while (text != NULL && *text != '\0' && count < SELECT_CHOICES_MAX) {
+    while (text != NULL && *text != '\0' && error == 0) {
         char entry[128];
         size_t length = strcspn(text, ",");
         size_t copied = length < sizeof(entry) - 1 ? length : sizeof(entry) - 1;
+        struct choice choice;
 
         memcpy(entry, text, copied);
         entry[copied] = '\0';
-        if (parse_entry(from->type, entry, &table->choices[count]))
-            count++;
-        else
-            log_warn("%s: '%s' is no algorithm of this type with sizes LOW-HIGH",
-                     option_info(from->option)->name, entry);
+        if (parse_entry(from, entry, &choice))
+            error = choice_add(list, &choice);
         text += length;
         text += *text == ',';
     }
-    return count;
+    return error;
 }
 
 /* ---- the table ---- */
 
-static size_t add_preferences(struct select_table *table, size_t count, pami_xfer_type_t type)
+static int add_tuned(struct choice_list *list, const struct choice_list *tuned,
+                     pami_xfer_type_t type)
 {
-    for (size_t i = 0; i < PREFERENCES && count < SELECT_CHOICES_MAX; i++) {
-        const struct preference *from = &preferences[i];
-        const struct algorithm *row = from->type == type ? algorithm_find(type, from->name) : NULL;
+    int error = 0;
 
-        if (row != NULL)
-            table->choices[count++] = (struct select_choice){
-                .row = row,
-                .bytes_max = from->bytes_max,
-                .members_min = 1,
-                .members_max = from->members_max,
-            };
-    }
-    return count;
+    for (size_t i = 0; tuned != NULL && i < tuned->count && error == 0; i++)
+        if (tuned->choices[i].row->type == type)
+            error = choice_add(list, &tuned->choices[i]);
+    return error;
 }
 
-void select_table_init(struct select_table *table)
+static int add_measured(struct choice_list *list, pami_xfer_type_t type)
 {
-    size_t count = 0;
+    int error = 0;
 
-    for (unsigned type = 0; type < PAMI_XFER_COUNT; type++) {
-        table->first[type] = (uint16_t)count;
-        for (size_t i = 0; i < OVERRIDES; i++)
-            if (overrides[i].type == (pami_xfer_type_t)type)
-                count = add_overrides(table, count, &overrides[i]);
-        count = add_preferences(table, count, (pami_xfer_type_t)type);
+    for (const struct measurement *from = measurements; from->name != NULL && error == 0; from++) {
+        const struct algorithm *row = from->type == type ? algorithm_find(type, from->name) : NULL;
+        const struct choice choice = {
+            .row = row,
+            .bytes_min = from->bytes_min,
+            .bytes_max = from->bytes_max,
+            .members_min = from->members_min,
+            .members_max = from->members_max,
+            .nodes = (uint8_t)from->nodes,
+            .origin = CHOICE_BUILT_IN,
+        };
+
+        if (row != NULL)
+            error = choice_add(list, &choice);
     }
-    table->first[PAMI_XFER_COUNT] = (uint16_t)count;
+    return error;
+}
+
+static int add_preferences(struct choice_list *list, pami_xfer_type_t type)
+{
+    int error = 0;
+
+    for (size_t i = 0; i < PREFERENCES && error == 0; i++) {
+        const struct preference *from = &preferences[i];
+        const struct algorithm *row = from->type == type ? algorithm_find(type, from->name) : NULL;
+        const struct choice choice = {
+            .row = row,
+            .bytes_max = from->bytes_max,
+            .members_min = 1,
+            .members_max = from->members_max,
+            .origin = CHOICE_BUILT_IN,
+        };
+
+        if (row != NULL)
+            error = choice_add(list, &choice);
+    }
+    return error;
+}
+
+int select_table_init(struct select_table *table, const struct choice_list *tuned)
+{
+    struct choice_list *list = &table->list;
+    int error = 0;
+
+    *table = (struct select_table){.list = {NULL, 0, 0}};
+    for (unsigned i = 0; i < PAMI_XFER_COUNT && error == 0; i++) {
+        pami_xfer_type_t type = (pami_xfer_type_t)i;
+
+        table->first[i] = (uint32_t)list->count;
+        for (size_t k = 0; k < OVERRIDES && error == 0; k++)
+            if (overrides[k].type == type)
+                error = add_overrides(list, &overrides[k]);
+        error = error != 0 ? error : add_tuned(list, tuned, type);
+        error = error != 0 ? error : add_measured(list, type);
+        error = error != 0 ? error : add_preferences(list, type);
+    }
+    table->first[PAMI_XFER_COUNT] = (uint32_t)list->count;
+    if (error != 0)
+        select_table_finish(table);
+    return error;
+}
+
+void select_table_finish(struct select_table *table)
+{
+    choice_list_finish(&table->list);
 }
 
 const char *select_option_name(pami_xfer_type_t type)
@@ -263,22 +305,41 @@ static const struct algorithm *any_row(const struct collective *collective,
     return NULL;
 }
 
+static inline enum select_verdict try_choice(const struct choice *choice,
+                                             const struct collective *collective,
+                                             const struct group *group, uint64_t bytes,
+                                             bool messages)
+{
+    if (bytes < choice->bytes_min || bytes > choice->bytes_max)
+        return SELECT_BYTES;
+    if (group->size < choice->members_min || group->size > choice->members_max)
+        return SELECT_MEMBERS;
+    if (messages && choice->row->make != NULL)
+        return SELECT_NO_MESSAGES;
+    if (choice->nodes != NODES_ANY && group_on_one_node(group) != (choice->nodes == NODES_ONE))
+        return SELECT_NODES;
+    if (choice->row->needs != 0 && algorithm_unmet(choice->row, collective, group) != 0)
+        return SELECT_NEEDS;
+    return SELECT_TAKEN;
+}
+
+enum select_verdict select_try(const struct choice *choice, const struct collective *collective,
+                               const struct group *group, uint64_t bytes, bool messages)
+{
+    return try_choice(choice, collective, group, bytes, messages);
+}
+
 static const struct algorithm *first_choice(const struct select_table *table,
                                             const struct group *group,
                                             const struct collective *collective, bool messages)
 {
+    const struct choice *choice = table->list.choices + table->first[collective->type];
+    const struct choice *end = table->list.choices + table->first[collective->type + 1];
     uint64_t bytes = select_bytes(collective, group->size);
 
-    for (size_t i = table->first[collective->type]; i < table->first[collective->type + 1]; i++) {
-        const struct select_choice *choice = &table->choices[i];
-
-        if (bytes < choice->bytes_min || bytes > choice->bytes_max ||
-            group->size < choice->members_min || group->size > choice->members_max ||
-            (messages && choice->row->make != NULL))
-            continue;
-        if (likely(choice->row->needs == 0) || algorithm_unmet(choice->row, collective, group) == 0)
+    for (; choice < end; choice++)
+        if (try_choice(choice, collective, group, bytes, messages) == SELECT_TAKEN)
             return choice->row;
-    }
     return any_row(collective, group);
 }
 

@@ -2,8 +2,10 @@
  * Auto: which algorithm runs when the program leaves it to the library.
  *
  * Per type, a list of choices in the order of preference: a row, for which sizes, for how many
- * members. The first whose needs are met is taken; the last of each type has none. What a choice
- * looks at is known to all members and the same there, so all choose the same.
+ * members, on one node or several. First come those of the options, then those of the job's table
+ * (tuned.h), then what is built in. The first whose needs are met is taken; the last of each type
+ * has none. What a choice looks at is known to all members and the same there, so all choose the
+ * same.
  */
 #ifndef LIBPAMI_COLL_SELECT_H
 #define LIBPAMI_COLL_SELECT_H
@@ -12,27 +14,35 @@
 #include <stdint.h>
 
 #include "coll/algorithm.h"
+#include "coll/choice.h"
 #include "coll/collective.h"
 #include "geometry/geometry.h"
 
-#define SELECT_CHOICES_MAX 128
-
-struct select_choice {
-    const struct algorithm *row;
-    uint64_t bytes_min, bytes_max; /* of the message or of a block; see select_bytes */
-    uint32_t members_min, members_max;
-};
-
-/* The choices of a context, from the options and what is built in. */
+/* The choices of a context. */
 struct select_table {
-    struct select_choice choices[SELECT_CHOICES_MAX];
-    uint16_t first[PAMI_XFER_COUNT + 1]; /* of a type; the next type's first ends it */
+    struct choice_list list;
+    uint32_t first[PAMI_XFER_COUNT + 1]; /* of a type; the next type's first ends it */
 };
 
-void select_table_init(struct select_table *table);
+/* `tuned` may be NULL. 0 or -ENOMEM. */
+int select_table_init(struct select_table *table, const struct choice_list *tuned);
+void select_table_finish(struct select_table *table);
 
 /* The size that choices look at: of the message, or of a block (on average where they differ). */
 uint64_t select_bytes(const struct collective *collective, uint32_t members);
+
+/* Whether a choice is taken, and if not, the first reason. */
+enum select_verdict {
+    SELECT_TAKEN,
+    SELECT_BYTES,
+    SELECT_MEMBERS,
+    SELECT_NODES,
+    SELECT_NO_MESSAGES, /* a schedule over messages is wanted */
+    SELECT_NEEDS,       /* algorithm_unmet says which */
+};
+
+enum select_verdict select_try(const struct choice *choice, const struct collective *collective,
+                               const struct group *group, uint64_t bytes, bool messages);
 
 /* The best row whose needs these arguments meet. */
 const struct algorithm *select_row(const struct select_table *table, const struct group *group,

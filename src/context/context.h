@@ -84,7 +84,8 @@ struct client_core {
     _Atomic(struct region_table *) regions;     /* src/p2p/memregion.c; NULL until needed */
     uint32_t generations[ENDPOINT_OFFSETS_MAX]; /* of handles, by context: see p2p_detach */
     struct geometry_client *geometry;           /* of floor geometry */
-    struct client *client;                      /* the whole, for floor 6 */
+    struct choice_list *choices; /* of floor coll: the job's table of algorithms, see tuned.h */
+    struct client *client;       /* the whole, for floor 6 */
 };
 
 /* The device whose shared heap the tasks of this node use, NULL: none has one. */
