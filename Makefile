@@ -159,9 +159,10 @@ $(BUILD)/obj/test/%.o: extra := -Itest
 $(BUILD)/obj/%.o: %.c $(BUILD)/commands
 	$(call say,CC,$<) mkdir -p $(@D) && $(compile) $(extra) -c -o $@ $<
 
+# Never unloaded: threads, the launcher and the end of the process rely on it (dlopen, dlclose).
 $(shared): $(lib_objects) libpami.map
 	$(call say,LD,$@) mkdir -p $(@D) && $(link) -shared -Wl,-soname,$(soname) \
-	    -Wl,--version-script=libpami.map -Wl,-z,defs -o $@ $(lib_objects) $(LIBS)
+	    -Wl,--version-script=libpami.map -Wl,-z,defs -Wl,-z,nodelete -o $@ $(lib_objects) $(LIBS)
 
 # The entry is all that a module shows.
 $(BUILD)/obj/src/device/ofi/%.o: extra += $(FABRIC_CFLAGS)
