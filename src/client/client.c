@@ -229,6 +229,9 @@ void client_destroy(struct client *client)
     list_remove(&client->link);
     registry_remove(client);
     pthread_mutex_unlock(&clients_lock);
+    for (size_t i = 0; i < client->core.device_count; i++)
+        if (client->core.devices[i]->ops->leave != NULL)
+            client->core.devices[i]->ops->leave(client->core.devices[i]);
     client_destroy_contexts(client);
     geometry_close(&client->core);
     close_devices(client);

@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "client/client.h"
 #include "coll/report.h"
@@ -10,32 +11,38 @@
 #define COUNTER_TEXT(id, text) text,
 
 static const char *const counter_text[COUNTER_COUNT] = {
-    [DEVICE_SENT] = "packets sent",         [DEVICE_SENT_BYTES] = "packets sent: bytes",
-    [DEVICE_RECEIVED] = "packets received", [DEVICE_REFUSED] = "packets refused for want of room",
-    [DEVICE_COPIED] = "single copy: bytes", [DEVICE_DROPPED] = "packets dropped as malformed",
+    [DEVICE_SENT] = "packets sent",
+    [DEVICE_SENT_BYTES] = "packets sent: bytes",
+    [DEVICE_RECEIVED] = "packets received",
+    [DEVICE_REFUSED] = "packets refused for want of room",
+    [DEVICE_COPIED] = "single copy: bytes",
+    [DEVICE_DROPPED] = "packets dropped as malformed",
+    [DEVICE_STALE] = "packets for an earlier context",
     CONTEXT_COUNTERS(COUNTER_TEXT)};
 
 struct stats_text {
     const struct context *context;
-    char text[16384];
-    size_t used;
+    FILE *stream;
 };
 
 static void add(void *cookie, const char *what, uint64_t count)
 {
-    struct stats_text *stats = cookie;
-    size_t room = sizeof(stats->text) - stats->used;
-    int length =
-        snprintf(stats->text + stats->used, room, "pami[%u] context %u: %-52s %16" PRIu64 "\n",
-                 stats->context->core->task, stats->context->offset, what, count);
+    const struct stats_text *stats = cookie;
 
-    if (length > 0 && (size_t)length < room)
-        stats->used += (size_t)length;
+    fprintf(stats->stream, "pami[%u] context %u: %-52s %16" PRIu64 "\n", stats->context->core->task,
+            stats->context->offset, what, count);
 }
 
+/* The whole text of a context in one write, so that those of several tasks do not mix; line by line
+ * where there is no memory for that. */
 void stats_print(const struct context *context)
 {
-    struct stats_text stats = {.context = context};
+    char *text = NULL;
+    size_t bytes = 0;
+    struct stats_text stats = {.context = context, .stream = open_memstream(&text, &bytes)};
+
+    if (stats.stream == NULL)
+        stats.stream = stderr;
 
     for (size_t i = 0; i < COUNTER_COUNT; i++) {
         uint64_t value = i == COUNTER_PASSES ? context->passes : context->counters[i];
@@ -44,5 +51,9 @@ void stats_print(const struct context *context)
             add(&stats, counter_text[i], value);
     }
     report_ran(context, add, &stats);
-    fwrite(stats.text, 1, stats.used, stderr);
+    if (stats.stream == stderr)
+        return;
+    if (fclose(stats.stream) == 0)
+        fwrite(text, 1, bytes, stderr);
+    free(text);
 }

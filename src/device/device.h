@@ -69,6 +69,7 @@ enum device_counter {
     DEVICE_REFUSED,    /* -EAGAIN answers */
     DEVICE_COPIED,     /* bytes moved by single copy */
     DEVICE_DROPPED,    /* malformed packets */
+    DEVICE_STALE,      /* packets for a context that was destroyed */
     DEVICE_COUNTERS
 };
 
@@ -103,6 +104,13 @@ struct path {
     bool single_copy;    /* get and put reach any memory of the destination's task */
     bool closed;         /* the destination has left for good; am answers -EPIPE */
     /*
+     * The destination's number of lives, and as of when the path was opened; NULL: not told. When
+     * they differ am answers -EAGAIN until the port's tend has reported the destination as gone;
+     * opening the path again leads to the new life.
+     */
+    const _Atomic uint32_t *lives;
+    uint32_t life;
+    /*
      * The destination task's shared heap: its address there, and where it is mapped here. A mapping
      * lives as long as the device, whatever becomes of the destination. heap_bytes 0: not known
      * (yet), or none; see device_ops.map.
@@ -111,6 +119,13 @@ struct path {
     size_t heap_bytes;
     char *heap_local;
 };
+
+/* The destination has been destroyed, and perhaps made again, since the path was opened. */
+static inline bool path_is_stale(const struct path *path)
+{
+    return path->lives != NULL &&
+           atomic_load_explicit(path->lives, memory_order_acquire) != path->life;
+}
 
 /* Where `bytes` at the destination's address `remote` are mapped here; NULL: not that we know. */
 static inline void *path_address(const struct path *path, uint64_t remote, size_t bytes)
@@ -238,6 +253,10 @@ struct device_ops {
     /* Slow house-keeping, called now and then: report each path whose destination has gone, once,
      * after everything that it sent has been delivered. */
     void (*tend)(struct port *port, void (*gone)(void *context, uint32_t endpoint));
+
+    /* No more contexts will be made: destinations that never were are gone, too. NULL: nothing to
+     * be done. */
+    void (*leave)(struct device *device);
 
     /* False while packets that were accepted would be lost if the process ended now; asks for what
      * it takes to become true, which needs advances. NULL: always true. */

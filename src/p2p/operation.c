@@ -15,6 +15,7 @@ void operation_init(struct operation *operation, const struct operation_ops *ops
         .ops = ops,
         .peer = peer,
         .path = peer->path,
+        .next_life = path_is_stale(peer->path),
     };
     list_init(&operation->link);
 }
@@ -40,6 +41,8 @@ void operation_launch(struct p2p *p2p, struct operation *operation)
     bool alone = list_empty(&peer->queue);
 
     list_push_back(&peer->queue, &operation->link);
+    if (unlikely(operation->next_life))
+        p2p->context->tend_at = 0; /* soon */
     if (alone)
         peer_progress(p2p, peer);
     if (list_empty(&peer->queue) || !list_empty(&peer->blocked))

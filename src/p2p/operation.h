@@ -45,6 +45,7 @@ struct operation_ops {
 
 struct operation {
     enum operation_kind kind; /* OPERATION_OUTGOING */
+    bool next_life;           /* begun when the path was stale: for who is there then */
     uint32_t handle;          /* 0: nobody will answer */
     const struct operation_ops *ops;
     struct peer *peer;

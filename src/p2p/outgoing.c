@@ -274,6 +274,7 @@ static void answer(struct p2p *p2p, struct peer *peer, const struct send *what)
         log_error("out of memory: an answer to endpoint %u is lost", peer->endpoint);
         return;
     }
+    send->op.next_life = false;
     send->protocol = what->protocol;
     send->dispatch = what->dispatch;
     send->target = what->target;

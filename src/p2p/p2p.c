@@ -84,10 +84,14 @@ static struct peer *peer_new(struct p2p *p2p, uint32_t endpoint, unsigned how, i
     *error = open_path(p2p, endpoint, how, &peer->path);
     if (*error == 0)
         *error = u32map_put(&p2p->peers, endpoint, peer);
-    if (*error == 0)
-        return peer;
-    free(peer);
-    return NULL;
+    if (*error != 0) {
+        free(peer);
+        return NULL;
+    }
+    /* What a context that was here before has begun to send will not be completed. */
+    if (unlikely(p2p->handles.first != 0))
+        p2p_reset(p2p, peer);
+    return peer;
 }
 
 bool p2p_is_valid(const struct client_core *core, uint32_t endpoint)
@@ -173,12 +177,32 @@ static void operation_gone(struct p2p *p2p, struct operation *operation)
         p2p, operation, error_set(PAMI_ERROR, "endpoint %u has gone", operation->peer->endpoint));
 }
 
-/* Everything that waits for this peer ends with an error. */
+/* It is there again, and these operations have been waiting for that. */
+static void operations_resume(struct p2p *p2p, struct peer *peer, struct list *operations)
+{
+    struct list *item;
+    int error = list_empty(operations) ? -EPIPE : open_path(p2p, peer->endpoint, 0, &peer->path);
+
+    if (error == 0)
+        come_back(p2p, peer);
+    while ((item = list_pop_front(operations)) != NULL) {
+        struct operation *operation = list_entry(item, struct operation, link);
+
+        operation->next_life = false;
+        if (error == 0)
+            operation_enqueue(p2p, operation);
+        else
+            operation_gone(p2p, operation);
+    }
+}
+
+/* Everything that waits for this peer, as it was, ends with an error. */
 void p2p_endpoint_gone(struct context *context, uint32_t endpoint)
 {
     struct p2p *p2p = context->p2p;
     struct peer *peer = u32map_get(&p2p->peers, endpoint);
     struct list *item, *following;
+    struct list later = LIST_INITIALIZER(later);
     uint32_t cursor = 0;
     void *object;
 
@@ -186,16 +210,24 @@ void p2p_endpoint_gone(struct context *context, uint32_t endpoint)
         return;
     log_debug("endpoint %u has gone", endpoint);
     peer->gone = true;
-    while ((item = list_pop_front(&peer->queue)) != NULL)
-        operation_gone(p2p, list_entry(item, struct operation, link));
+    while ((item = list_pop_front(&peer->queue)) != NULL) {
+        struct operation *operation = list_entry(item, struct operation, link);
+
+        if (operation->next_life)
+            list_push_back(&later, item);
+        else
+            operation_gone(p2p, operation);
+    }
     list_remove(&peer->blocked);
     while ((object = handle_next(&p2p->handles, &cursor)) != NULL) {
         struct operation *operation = object;
 
-        if (operation->kind == OPERATION_OUTGOING && operation->peer == peer)
+        if (operation->kind == OPERATION_OUTGOING && operation->peer == peer &&
+            !operation->next_life)
             operation_gone(p2p, operation);
     }
     rma_peer_gone(p2p, peer);
+    operations_resume(p2p, peer, &later);
     receives_gone(p2p, peer);
     list_for_each_safe (item, following, &p2p->watches) {
         struct message_watch *watch = list_entry(item, struct message_watch, link);

@@ -86,6 +86,8 @@ static void hostile_slot(struct inbox_sender *sender)
     if (slot == NULL)
         return;
     slot->head = head;
+    if (!one_in(10)) /* for this context, not for one before it */
+        slot->head.words[1] |= port_of(0)->life;
     for (size_t i = 0; i < sizeof slot->body; i++)
         slot->body[i] = (char)next();
     if (packet_body_bytes(&head) > SLOT_INLINE)

@@ -55,7 +55,8 @@ struct inbox {
     CACHE_ALIGNED _Atomic uint64_t head;     /* consumer: below this all slots are free */
     CACHE_ALIGNED _Atomic uint64_t tail;     /* senders: a hint, never above what is claimed */
     CACHE_ALIGNED _Atomic uint32_t sleeping; /* futex: the consumer wants to be woken */
-    _Atomic uint32_t closed;                 /* the context has gone for good */
+    _Atomic uint32_t closed;                 /* there is no context, and was or will be none */
+    _Atomic uint32_t lives;                  /* contexts destroyed here; see port.c */
     CACHE_ALIGNED struct slot slots[];
 };
 

@@ -3,6 +3,12 @@
  *
  * A body that fits a slot travels in it; a larger one in one of the sender's chunks, which the
  * slot points at. What arrives is checked against the segment's bounds before anybody looks at it.
+ *
+ * Lives: an inbox outlives its context and may get another. It counts those that were destroyed; a
+ * path knows the count as of its opening, and packets carry the low bits of that where no endpoint
+ * has any. What was meant for an earlier life is dropped, however late it comes. A sender that sees
+ * the count change stops, until tend has told the floors above (watch.c).
+ *
  * Packets to one endpoint take one way at a time, the inbox's ring or a lane (lane.h), so their
  * order is kept.
  */
@@ -20,6 +26,19 @@
 
 /* A packet of the device itself: the sender goes on in lane `aux`. */
 #define PROTOCOL_LANE 0xff
+
+static inline uint32_t lives_of(const struct shm_path *path)
+{
+    return atomic_load_explicit(&path->inbox->lives, memory_order_relaxed);
+}
+
+static inline void head_write(struct slot *slot, const struct packet_header *head, uint64_t mark)
+{
+    __atomic_store_n(&slot->head.words[0], __atomic_load_n(&head->words[0], __ATOMIC_RELAXED),
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->head.words[1],
+                     __atomic_load_n(&head->words[1], __ATOMIC_RELAXED) | mark, __ATOMIC_RELAXED);
+}
 
 static inline struct shm_port *shm_port_of(struct port *port)
 {
@@ -113,6 +132,7 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
         .slots = segment->layout.slots,
     };
     port->reader.published = port->reader.head;
+    port->life = life_mark(atomic_load_explicit(&inbox->lives, memory_order_relaxed));
     error = lanes_init(port);
     if (error == 0)
         error = chunk_pool_init(&port->chunks, segment, params->offset);
@@ -121,8 +141,8 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
         free(port);
         return error;
     }
-    /* What has come since an earlier context of this offset ended is for this one: it is early. */
     atomic_store_explicit(&inbox->closed, 0, memory_order_release);
+    port->device->open |= UINT64_C(1) << params->offset;
     *out = &port->port;
     return 0;
 }
@@ -142,6 +162,8 @@ void shm_port_close(struct port *base)
     purge(port);
     inbox_release(&port->reader);
     atomic_store_explicit(&port->reader.inbox->closed, 1, memory_order_release);
+    atomic_fetch_add_explicit(&port->reader.inbox->lives, 1, memory_order_release);
+    port->device->open &= ~(UINT64_C(1) << base->params.offset);
     while ((item = list_pop_front(&port->paths)) != NULL)
         path_free(list_entry(item, struct shm_path, link));
     chunk_pool_finish(&port->chunks);
@@ -190,6 +212,7 @@ static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint3
         .port = &port->port,
         .endpoint = endpoint,
         .packet_max = layout->chunk_bytes < PACKET_BODY_MAX ? layout->chunk_bytes : PACKET_BODY_MAX,
+        .lives = &path->inbox->lives,
         .local = facts->node == device->bootstrap->node,
     };
     path->path.single_copy = path->path.local && shm_copy_probe(device, member);
@@ -212,10 +235,24 @@ static int packets_only(struct shm_port *port, struct shm_path *main, struct pat
     path->main = main;
     path->path.am = am_by_main;
     path->path.am_short = NULL;
+    path->path.lives = NULL;
     path->path.local = false;
     path->path.single_copy = false;
     *out = &path->path;
     return 0;
+}
+
+/* One that is opened although there is no context leads to the life that has ended. */
+static void path_renew(struct shm_path *path)
+{
+    uint32_t lives = atomic_load_explicit(path->path.lives, memory_order_acquire);
+
+    if (lives != 0 && atomic_load_explicit(&path->inbox->closed, memory_order_acquire) != 0)
+        lives--;
+    path->path.life = lives;
+    path->mark = life_mark(lives);
+    path->path.closed = false;
+    path->leaving = false;
 }
 
 int shm_path_open(struct port *base, uint32_t endpoint, unsigned how, struct path **out)
@@ -242,8 +279,7 @@ int shm_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
         path = path_new(port, endpoint, (uint32_t)index);
     if (path == NULL)
         return -ENOMEM;
-    path->path.closed = false;
-    path->leaving = false;
+    path_renew(path);
     if (how & PATH_PACKETS_ONLY)
         return packets_only(port, path, out);
     *out = &path->path;
@@ -274,6 +310,7 @@ static void ask_for_lane(struct shm_path *path, uint32_t origin)
     struct shm_port *port = shm_port_of(path->path.port);
     struct segment *segment = port->device->segment;
     struct lane_sender sender = {0};
+    struct packet_header head;
     struct slot *slot;
     uint32_t index = 0;
 
@@ -291,7 +328,8 @@ static void ask_for_lane(struct shm_path *path, uint32_t origin)
         return;
     }
     TSAN_ACQUIRE(slot);
-    slot->head = (struct packet_header){.protocol = PROTOCOL_LANE, .origin = origin, .aux = index};
+    head = (struct packet_header){.protocol = PROTOCOL_LANE, .origin = origin, .aux = index};
+    head_write(slot, &head, path->mark);
     TSAN_RELEASE(slot);
     inbox_publish(&path->sender, slot);
     path->lane = sender;
@@ -323,7 +361,7 @@ static int send_in_chunk(struct shm_path *path, const struct packet *packet)
         return refused(path);
     }
     packet_write_body(chunk->data, packet);
-    packet_header_copy(&slot->head, &packet->head);
+    head_write(slot, &packet->head, path->mark);
     slot->chunk = (uint64_t)((char *)chunk - port->device->segment->base);
     slot->use = chunk->uses;
     publish(path, slot, packet->head.origin);
@@ -336,7 +374,7 @@ static inline int send_in_slot(struct shm_path *path, const struct packet *packe
 
     if (unlikely(slot == NULL))
         return refused(path);
-    packet_header_copy(&slot->head, &packet->head);
+    head_write(slot, &packet->head, path->mark);
     packet_write_body(slot->body, packet);
     publish(path, slot, packet->head.origin);
     return 0;
@@ -349,7 +387,9 @@ int shm_am(struct path *base, const struct packet *packet)
     uint32_t body = packet_body_bytes(&packet->head);
     int error;
 
-    if (likely(body <= SLOT_INLINE))
+    if (unlikely(lives_of(path) != base->life))
+        error = refused(path);
+    else if (likely(body <= SLOT_INLINE))
         error = send_in_slot(path, packet);
     else if (body <= base->packet_max)
         error = send_in_chunk(path, packet);
@@ -376,12 +416,13 @@ int shm_am_short(struct path *base, uint64_t word0, uint64_t word1, const struct
     struct slot *slot;
 
     if (unlikely(lane == NULL || tail - path->lane.head >= LANE_SLOTS ||
-                 header_bytes > PACKET_COPY_SHORT || data_bytes > PACKET_COPY_SHORT))
+                 header_bytes > PACKET_COPY_SHORT || data_bytes > PACKET_COPY_SHORT ||
+                 lives_of(path) != base->life))
         return -EAGAIN;
     slot = &lane->slots[tail % LANE_SLOTS];
     TSAN_ACQUIRE(slot);
     slot->head.words[0] = word0;
-    slot->head.words[1] = word1;
+    slot->head.words[1] = word1 | path->mark;
     packet_copy_short(slot->body, header->iov_base, header_bytes);
     packet_copy_short(slot->body + header_bytes, data->iov_base, data_bytes);
     TSAN_RELEASE(slot);
@@ -462,15 +503,29 @@ static void deliver_chunk(struct shm_port *port, const struct packet_header *hea
     chunk_release(chunk, slot->use);
 }
 
+/* For a context that was here before. Its sender goes on in a lane all the same. */
+static void deliver_stale(struct shm_port *port, const struct slot *slot,
+                          const struct packet_header *head)
+{
+    port->port.params.counters[DEVICE_STALE]++;
+    if (head->protocol == PROTOCOL_LANE)
+        begin_lane(port, head);
+    else
+        skip(port, slot);
+}
+
 static inline void deliver(struct shm_port *port, struct slot *slot)
 {
     struct packet_header head; /* ours: checked here, it must not change any more */
     uint32_t body;
 
     packet_header_copy(&head, &slot->head);
+    head.words[1] ^= port->life;
     body = packet_body_bytes(&head);
 
-    if (unlikely(body > SLOT_INLINE))
+    if (unlikely(head.origin >> LIFE_SHIFT != 0))
+        deliver_stale(port, slot, &head);
+    else if (unlikely(body > SLOT_INLINE))
         deliver_chunk(port, &head, slot, body);
     else if (unlikely(head.protocol == PROTOCOL_LANE))
         begin_lane(port, &head);

@@ -80,6 +80,17 @@ static void shm_close(struct device *base)
     free(device);
 }
 
+static void shm_leave(struct device *base)
+{
+    struct shm_device *device = container_of(base, struct shm_device, device);
+    struct segment *segment = device->segment;
+
+    for (uint32_t i = 0; i < segment->layout.contexts; i++)
+        if ((device->open >> i & 1) == 0)
+            atomic_store_explicit(&segment_inbox(segment, segment->self, i)->closed, 1,
+                                  memory_order_release);
+}
+
 extern const struct device_ops shm_device_ops;
 
 static int shm_open(const struct device_params *params, struct device **out, char *why, size_t size)
@@ -197,4 +208,5 @@ const struct device_ops shm_device_ops = {
     .load = shm_load,
     .occupied = shm_occupied,
     .tend = shm_tend,
+    .leave = shm_leave,
 };

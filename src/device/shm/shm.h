@@ -25,6 +25,7 @@ struct shm_device {
     struct shared_heap *heap;
     uint32_t *members; /* tasks of this host, ascending */
     uint32_t member_count;
+    uint64_t open;               /* bit for each context of this task that there is */
     bool pretended;              /* the launcher pretends nodes: some members are "remote" */
     bool can_barrier;            /* membarrier works: sleepers may rely on it */
     _Atomic int32_t *watched;    /* per member: pidfd + 1, 0 not opened, negative: see watch.c */
@@ -41,6 +42,7 @@ struct shm_port {
     struct port port;
     struct shm_device *device;
     struct inbox_reader reader;
+    uint64_t life;             /* the mark that packets for this context carry */
     struct lane_reader *lanes; /* those in use, lane_count of them */
     uint32_t lane_count;
     struct pacing pacing;
@@ -56,6 +58,7 @@ struct shm_path {
     struct lane_sender lane;
     struct inbox_sender sender;
     struct inbox *inbox;
+    uint64_t mark;      /* of the life that the path leads to */
     uint32_t countdown; /* packets before the next try to get a lane */
     struct list link;   /* in the port's paths */
     uint32_t member;
@@ -64,6 +67,17 @@ struct shm_path {
     bool leaving;          /* closed or dead was seen; reported when our inbox has been read up */
     uint64_t leave_head;   /* ... which is true at the latest when the reader's head is here */
 };
+
+/* The life that a packet is for: two bits above the origin's endpoint, in the header's word 1. */
+#define LIFE_SHIFT 30
+#define LIFE_BITS 3u
+
+static inline uint64_t life_mark(uint32_t life)
+{
+    const struct packet_header head = {.origin = (life & LIFE_BITS) << LIFE_SHIFT};
+
+    return head.words[1];
+}
 
 /* Index of a task among the members, -1 when it is not one. */
 int64_t shm_member_of(const struct shm_device *device, uint32_t task);

@@ -102,29 +102,31 @@ static bool read_up(const struct shm_port *port, const struct shm_path *path)
            (inbox_ready(&port->reader) == NULL && inbox_stuck(&port->reader) < 0);
 }
 
+/* There is no context. */
+static bool has_left(struct shm_port *port, const struct shm_path *path)
+{
+    return atomic_load_explicit(&path->inbox->closed, memory_order_acquire) != 0 ||
+           shm_member_is_dead(port, path->member);
+}
+
 static void tend_path(struct shm_port *port, struct shm_path *path,
                       void (*gone)(void *context, uint32_t endpoint))
 {
-    const struct inbox *inbox = path->inbox;
-
     if (path->path.closed || path->main != NULL)
         return;
-    if (path->leaving) {
-        if (read_up(port, path)) {
-            path->path.closed = true;
-            /* A context that is there again may be reading what came for it. */
-            if (atomic_load_explicit(&inbox->closed, memory_order_acquire) != 0 ||
-                shm_member_is_dead(port, path->member))
-                chunk_reclaim(&port->chunks, path->path.endpoint);
-            gone(port->port.params.context, path->path.endpoint);
-        }
-        return;
-    }
-    if (atomic_load_explicit(&inbox->closed, memory_order_acquire) != 0 ||
-        shm_member_is_dead(port, path->member)) {
+    if (!path->leaving) {
+        if (!path_is_stale(&path->path) && !has_left(port, path))
+            return;
         path->leaving = true;
         path->leave_head = port->reader.head + port->reader.slots;
     }
+    if (!read_up(port, path))
+        return;
+    path->path.closed = true;
+    /* A context that is there again may be giving back what came for the one before. */
+    if (has_left(port, path))
+        chunk_reclaim(&port->chunks, path->path.endpoint);
+    gone(port->port.params.context, path->path.endpoint);
 }
 
 /* The sender that holds up our inbox may be a task that no path of ours leads to. */
