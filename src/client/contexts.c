@@ -70,6 +70,7 @@ void client_destroy_contexts(struct client *client)
     for (size_t i = 0; i < count; i++) {
         if (option_bool(OPT_STATS))
             stats_print(client->contexts[i]);
+        trace_close(client->contexts[i], client->name, client->instance);
         registry_remove(client->contexts[i]);
         geometry_detach(client->contexts[i]);
         coll_detach(client->contexts[i]);
@@ -108,9 +109,11 @@ void client_leave(struct client *client)
             ours[count++] = client->contexts[i];
     if (count != 0)
         p2p_drain(ours, count, seconds);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         if (option_bool(OPT_STATS))
             stats_print(ours[i]);
+        trace_close(ours[i], client->name, client->instance);
+    }
 }
 
 pami_result_t PAMI_Context_createv(pami_client_t handle, pami_configuration_t configuration[],

@@ -29,6 +29,7 @@ struct coll_operation {
     struct context *context;
     pami_event_function cb_done;
     void *cookie;
+    pami_xfer_type_t type;
 };
 
 /* What a context keeps of the table of algorithms. */

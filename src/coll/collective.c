@@ -17,6 +17,9 @@ static void operation_done(struct machine *machine, pami_result_t result)
     struct coll_operation *operation = machine->cookie;
     struct context *context = operation->context;
 
+    if (unlikely(context->trace != NULL))
+        trace_add(context, TRACE_END, collective_name(operation->type), 0, (uintptr_t)operation, 0,
+                  0);
     context_complete(context, operation->cb_done, operation->cookie, result);
     list_remove(&operation->link);
     pool_put(&context->coll->operations, operation);
@@ -86,6 +89,7 @@ static pami_result_t run(struct group *group, const struct algorithm *row,
 {
     struct coll *coll = group->context->coll;
     struct coll_operation *operation = pool_get(&coll->operations);
+    uint64_t bytes = collective->bytes;
     struct machine *machine;
 
     if (unlikely(operation == NULL)) {
@@ -100,6 +104,10 @@ static pami_result_t run(struct group *group, const struct algorithm *row,
     operation->context = group->context;
     operation->cb_done = cmd->cb_done;
     operation->cookie = cmd->cookie;
+    operation->type = row->type;
+    if (unlikely(group->context->trace != NULL))
+        trace_add(group->context, TRACE_BEGIN, collective_name(row->type), 0, (uintptr_t)operation,
+                  0, bytes);
     machine->done = operation_done;
     machine->cookie = operation;
     if (row->make != NULL)

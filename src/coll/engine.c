@@ -230,6 +230,9 @@ static void start(struct machine *machine)
     struct instance *instance = instance_of(machine);
 
     name_flight(instance);
+    if (unlikely(instance->coll->context->trace != NULL))
+        trace_add(instance->coll->context, TRACE_BEGIN, instance->algorithm->name, 0,
+                  (uintptr_t)instance, 0, instance->collective.bytes);
     instance->running = true;
     instance->coll->rows->ran[instance->algorithm - algorithm_table]++;
     coll_runs(machine->group);
@@ -273,6 +276,9 @@ void engine_end(struct instance *instance)
 
     instance->running = false;
     list_remove(&instance->link);
+    if (unlikely(instance->coll->context->trace != NULL))
+        trace_add(instance->coll->context, TRACE_END, instance->algorithm->name, 0,
+                  (uintptr_t)instance, 0, 0);
     if (unlikely(instance->failed)) {
         if (instance->disagrees)
             step_abort_all(instance);

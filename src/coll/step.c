@@ -314,6 +314,9 @@ static bool retire(struct instance *instance)
         if ((slot->flags & whole) != whole)
             break;
         run_locals(instance, slot->phase.after);
+        if (unlikely(instance->coll->context->trace != NULL))
+            trace_add(instance->coll->context, TRACE_STEP, instance->algorithm->name, 0,
+                      (uintptr_t)instance, 0, instance->complete);
         instance->complete++;
     }
     return instance->complete != before;

@@ -55,13 +55,32 @@ static int run_retries(struct context *context)
     return events;
 }
 
+/* The same as completion_queue_run, recorded. */
+static int run_traced(struct completion_queue *queue, struct context *context)
+{
+    size_t end = queue->tail;
+    int count = 0;
+
+    for (; queue->head != end; count++) {
+        struct completion due = queue->ring[queue->head++ & queue->mask];
+        uint64_t begin = clock_now_ns();
+
+        due.function(context, due.cookie, due.result);
+        trace_callback(context, "completion", begin);
+    }
+    return count;
+}
+
 static int run_completions(struct context *context)
 {
     int events;
 
     if (completion_queue_empty(&context->completions))
         return 0;
-    events = completion_queue_run(&context->completions, context);
+    if (unlikely(context->trace != NULL))
+        events = run_traced(&context->completions, context);
+    else
+        events = completion_queue_run(&context->completions, context);
     context->counters[COUNTER_CALLBACKS] += (uint64_t)events;
     return events;
 }
@@ -82,16 +101,23 @@ static void tend_if_due(struct context *context)
     context_tend(context);
 }
 
+static int run_posted(struct context *context)
+{
+    uint64_t begin = unlikely(context->trace != NULL) ? clock_now_ns() : 0;
+    int posted = workqueue_run(&context->work, context);
+
+    context->counters[COUNTER_POSTED] += (uint64_t)posted;
+    if (unlikely(begin != 0) && posted != 0)
+        trace_callback(context, "posted work", begin);
+    return posted;
+}
+
 int context_pass(struct context *context)
 {
     int events = run_completions(context);
 
-    if (!workqueue_idle(&context->work)) {
-        int posted = workqueue_run(&context->work, context);
-
-        context->counters[COUNTER_POSTED] += (uint64_t)posted;
-        events += posted;
-    }
+    if (!workqueue_idle(&context->work))
+        events += run_posted(context);
     for (size_t i = 0; i < context->port_count && likely(!context->paused); i++)
         events += context->ports[i]->ops->advance(context->ports[i]);
     if (unlikely(!list_empty(&context->retries)))
@@ -139,13 +165,13 @@ static bool has_sent(struct context *context)
     return true;
 }
 
-/* A pass by a caller that may be nested in another or come after the end. */
+/* A pass by a caller that may be nested in another or come after the end; -1: it is nested. */
 static int guarded_pass(struct context *context)
 {
     int events;
 
     if (unlikely(context_inside(context)) && share_nested(context))
-        return 0;
+        return -1;
     context_enter(context);
     atomic_signal_fence(memory_order_seq_cst); /* what guard's setter orders by its barrier */
     if (unlikely(atomic_load_explicit(&context->guard, memory_order_relaxed) != 0)) {
@@ -171,7 +197,7 @@ pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
         return PAMI_EAGAIN;
     }
     for (size_t pass = 0; pass < maximum;) {
-        if (guarded_pass(context) != 0) {
+        if (guarded_pass(context) > 0) {
             idle_passes = 0;
             return PAMI_SUCCESS;
         }
@@ -193,53 +219,66 @@ static pami_result_t check_set(const char *function, pami_context_t handles[], s
     return PAMI_SUCCESS;
 }
 
-pami_result_t PAMI_Context_advancev(pami_context_t handles[], size_t count, size_t maximum)
+/* A pass over one of several contexts; -1: the caller is inside already. */
+static int pass_owned(struct context *context, bool *sent)
 {
-    pami_result_t result = check_set("PAMI_Context_advancev", handles, count);
+    int events = guarded_pass(context);
+
+    if (events == 0)
+        *sent |= has_sent(context);
+    return events;
+}
+
+/* The same with its lock; -1 also when another thread holds that. */
+static int pass_locked(struct context *context, bool *sent)
+{
+    int events;
+
+    if (!context_try(context))
+        return -1;
+    events = pass_owned(context, sent);
+    context_unlock(context);
+    return events;
+}
+
+/* Passes over all contexts, until one finds something or none of them lets us in. */
+static pami_result_t passes(pami_context_t handles[], size_t count, size_t maximum,
+                            int (*one)(struct context *context, bool *sent))
+{
     bool sent = false;
 
-    if (result != PAMI_SUCCESS)
-        return result;
     for (size_t pass = 0; pass < maximum && count != 0;) {
+        struct context *entered = NULL;
         int events = 0;
 
-        for (size_t i = 0; i < count; i++)
-            events += guarded_pass(handles[i]);
-        for (size_t i = 0; i < count && events == 0; i++)
-            sent |= has_sent(handles[i]);
+        for (size_t i = 0; i < count; i++) {
+            int found = one(handles[i], &sent);
+
+            if (found >= 0)
+                entered = handles[i];
+            events += found > 0 ? found : 0;
+        }
         if (events != 0) {
             idle_passes = 0;
             return PAMI_SUCCESS;
         }
-        pass += idle(handles[0], &sent);
+        if (entered == NULL)
+            break;
+        pass += idle(entered, &sent);
     }
     return PAMI_EAGAIN;
+}
+
+pami_result_t PAMI_Context_advancev(pami_context_t handles[], size_t count, size_t maximum)
+{
+    pami_result_t result = check_set("PAMI_Context_advancev", handles, count);
+
+    return result == PAMI_SUCCESS ? passes(handles, count, maximum, pass_owned) : result;
 }
 
 pami_result_t PAMI_Context_trylock_advancev(pami_context_t handles[], size_t count, size_t maximum)
 {
     pami_result_t result = check_set("PAMI_Context_trylock_advancev", handles, count);
-    bool sent = false;
 
-    if (result != PAMI_SUCCESS)
-        return result;
-    for (size_t pass = 0; pass < maximum && count != 0;) {
-        int events = 0;
-
-        for (size_t i = 0; i < count; i++) {
-            struct context *context = handles[i];
-
-            if (!context_try(context))
-                continue;
-            events += guarded_pass(context);
-            sent |= has_sent(context);
-            context_unlock(context);
-        }
-        if (events != 0) {
-            idle_passes = 0;
-            return PAMI_SUCCESS;
-        }
-        pass += idle(handles[0], &sent);
-    }
-    return PAMI_EAGAIN;
+    return result == PAMI_SUCCESS ? passes(handles, count, maximum, pass_locked) : result;
 }

@@ -96,6 +96,7 @@ int context_create(struct client_core *core, uint32_t offset, struct context **o
         free(context);
         return error;
     }
+    trace_open(context);
     context->magic = CONTEXT_MAGIC;
     *out = context;
     return 0;

@@ -23,6 +23,7 @@
 #include "context/lock.h"
 #include "context/misuse.h"
 #include "context/share.h"
+#include "context/trace.h"
 #include "device/device.h"
 #include "util/cpu.h"
 #include "util/list.h"
@@ -33,6 +34,7 @@ struct geometry_client;
 struct geometry_context;
 struct coll;
 struct p2p;
+struct trace;
 struct region_table;
 struct am;
 struct shared;
@@ -151,6 +153,7 @@ struct context {
     struct shared *shared; /* of src/coll/shared */
     struct coll *coll;
     struct geometry_context *geometry;
+    struct trace *trace; /* NULL: off */
     uint64_t counters[COUNTER_COUNT];
     struct misuse misuse;
 

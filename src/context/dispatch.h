@@ -32,6 +32,7 @@ enum dispatch_flags {
     DISPATCH_SHARED_ONLY = 1u << 6,      /* use_shmem enabled */
     DISPATCH_PACKETS_ONLY = 1u << 7,     /* use_shmem disabled */
     DISPATCH_NO_RDMA = 1u << 8,          /* use_rdma disabled: no single copy */
+    DISPATCH_TRACED = 1u << 9,           /* no hint: the context records a trace */
 };
 
 struct dispatch {

@@ -14,9 +14,6 @@
 #include "util/error.h"
 #include "util/log.h"
 
-/* No message is larger: sums of sizes below this cannot overflow. */
-#define DATA_BYTES_MAX (UINT64_C(1) << 62)
-
 static void foreign(struct context *context, const struct packet_header *head, const char *what)
 {
     if (context->counters[COUNTER_FOREIGN]++ == 0)
@@ -102,8 +99,13 @@ void receive_finish(struct p2p *p2p, struct receive *receive, pami_result_t resu
     if (receive->result != PAMI_SUCCESS)
         result = receive->result;
     receive_free(p2p, receive);
-    if (tell && recv.local_fn != NULL)
+    if (tell && recv.local_fn != NULL) {
+        uint64_t begin = unlikely(p2p->context->trace != NULL) ? clock_now_ns() : 0;
+
         recv.local_fn(p2p->context, recv.cookie, result);
+        if (unlikely(begin != 0))
+            trace_callback(p2p->context, "receive", begin);
+    }
     if (answer != 0)
         p2p_answer(p2p, peer, answer, result);
     fence_receives_left(p2p, peer);
@@ -200,6 +202,19 @@ void receive_open(struct receive *receive)
     receive->discard = true;
 }
 
+/* The dispatch function of an id that is traced. */
+__attribute__((noinline)) static void call_traced(struct context *context,
+                                                  const struct dispatch *row, size_t id,
+                                                  const char *header, size_t header_bytes,
+                                                  const char *data, size_t data_bytes,
+                                                  uint32_t origin, pami_recv_t *recv)
+{
+    uint64_t begin = clock_now_ns();
+
+    row->function(context, row->cookie, header, header_bytes, data, data_bytes, origin, recv);
+    trace_add(context, TRACE_DISPATCH, "dispatch", begin, id, origin, data_bytes);
+}
+
 /* Call the dispatch function of a message that arrives asynchronously. */
 static void call_async(struct p2p *p2p, const struct dispatch *row, struct receive *receive,
                        const char *header)
@@ -209,8 +224,12 @@ static void call_async(struct p2p *p2p, const struct dispatch *row, struct recei
     receive->recv = recv_at_first();
     receive->dispatched = true;
     context->counters[COUNTER_DISPATCHES]++;
-    row->function(context, row->cookie, header, receive->header_bytes, NULL, receive->data_bytes,
-                  receive->peer->endpoint, &receive->recv);
+    if (unlikely(row->flags & DISPATCH_TRACED))
+        call_traced(context, row, receive->dispatch, header, receive->header_bytes, NULL,
+                    receive->data_bytes, receive->peer->endpoint, &receive->recv);
+    else
+        row->function(context, row->cookie, header, receive->header_bytes, NULL,
+                      receive->data_bytes, receive->peer->endpoint, &receive->recv);
     apply_hints(row, &receive->recv);
     if (likely(!receive->deferred)) {
         if (receive->data_bytes != 0)
@@ -230,14 +249,17 @@ static void complete(struct p2p *p2p, struct receive *receive)
 }
 
 /* The same with header and data at once. */
-static void call_immediate(struct p2p *p2p, const struct dispatch *row, const char *header,
-                           size_t header_bytes, const char *data, size_t data_bytes,
-                           uint32_t origin)
+static void call_immediate(struct p2p *p2p, const struct dispatch *row, size_t id,
+                           const char *header, size_t header_bytes, const char *data,
+                           size_t data_bytes, uint32_t origin)
 {
     struct context *context = p2p->context;
 
     context->counters[COUNTER_DISPATCHES]++;
-    row->function(context, row->cookie, header, header_bytes, data, data_bytes, origin, NULL);
+    if (unlikely(row->flags & DISPATCH_TRACED))
+        call_traced(context, row, id, header, header_bytes, data, data_bytes, origin, NULL);
+    else
+        row->function(context, row->cookie, header, header_bytes, data, data_bytes, origin, NULL);
 }
 
 /* ---- data ---- */
@@ -263,8 +285,9 @@ static void deliver_collected(struct p2p *p2p, const struct dispatch *row, struc
 
     if (receive->immediate && !(row->flags & DISPATCH_NEVER_IMMEDIATE)) {
         receive->dispatched = true;
-        call_immediate(p2p, row, header, receive->header_bytes, buffer != NULL ? buffer : nothing,
-                       receive->data_bytes, receive->peer->endpoint);
+        call_immediate(p2p, row, receive->dispatch, header, receive->header_bytes,
+                       buffer != NULL ? buffer : nothing, receive->data_bytes,
+                       receive->peer->endpoint);
         receive_finish(p2p, receive, PAMI_SUCCESS);
         return;
     }
@@ -422,13 +445,15 @@ static void refuse(struct p2p *p2p, const struct packet_header *head)
         p2p_answer(p2p, peer, head->aux, PAMI_SHUTDOWN);
 }
 
-static void collect_immediate(struct p2p *p2p, const struct packet_header *head, const char *body)
+/* It has to wait, or is wanted in two steps. */
+static void begin_immediate(struct p2p *p2p, const struct packet_header *head, const char *body,
+                            bool waits)
 {
     const struct message_meta meta = {
         .data_bytes = head->payload_bytes,
         .header_bytes = head->header_bytes,
         .mode = MESSAGE_STREAM,
-        .immediate = 1,
+        .immediate = waits,
     };
 
     begin(p2p, head, &meta, body);
@@ -450,10 +475,10 @@ void p2p_handle_immediate(struct context *context, const struct packet_header *h
         return;
     }
     if (unlikely(message_must_wait(row) || (row->flags & DISPATCH_NEVER_IMMEDIATE))) {
-        collect_immediate(p2p, head, bytes);
+        begin_immediate(p2p, head, bytes, message_must_wait(row));
         return;
     }
-    call_immediate(p2p, row, bytes, head->header_bytes, bytes + head->header_bytes,
+    call_immediate(p2p, row, head->dispatch, bytes, head->header_bytes, bytes + head->header_bytes,
                    head->payload_bytes, head->origin);
     if (head->aux != 0) {
         struct peer *peer = p2p_origin(p2p, head);
@@ -468,7 +493,7 @@ static bool meta_is_sane(const struct packet_header *head, const struct message_
     size_t payload = head->payload_bytes;
 
     if (meta->mode >= MESSAGE_MODES || head->header_bytes > meta->header_bytes ||
-        meta->data_bytes > DATA_BYTES_MAX)
+        meta->data_bytes > MESSAGE_BYTES_MAX)
         return false;
     if (meta->mode != MESSAGE_STREAM)
         return payload == 0 && head->aux != 0 && meta->data_bytes != 0 && !meta->immediate;

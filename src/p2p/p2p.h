@@ -38,6 +38,9 @@
 #include "util/pool.h"
 #include "util/probe.h"
 
+/* No message is larger: sums of sizes below this cannot overflow. */
+#define MESSAGE_BYTES_MAX ((size_t)1 << 62)
+
 /* How a message's data travels. */
 enum message_mode {
     MESSAGE_STREAM,

@@ -83,7 +83,7 @@ pami_result_t PAMI_Dispatch_set(pami_context_t handle, size_t dispatch,
     row->function = fn.p2p;
     row->cookie = cookie;
     row->hints = options;
-    row->flags = flags_of(options);
+    row->flags = flags_of(options) | (context->trace != NULL ? DISPATCH_TRACED : 0);
     if (dispatch_has_held(row))
         p2p_release(context->p2p, row);
     return PAMI_SUCCESS;

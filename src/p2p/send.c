@@ -48,9 +48,12 @@ pami_result_t p2p_no_peer(const char *function, uint32_t endpoint, const struct 
                      p2p->context->core->tasks, p2p->context->core->contexts_max);
 }
 
-/* Hints that choose another path than the usual one. */
-static pami_result_t check_path(const char *function, struct checked *checked, uint32_t dest)
+/* Hints that choose another path than the usual one, and what a trace is told. */
+static pami_result_t check_path(const char *function, struct checked *checked,
+                                const pami_send_immediate_t *send)
 {
+    uint32_t dest = send->dest;
+
     if ((checked->row->flags & DISPATCH_SHARED_ONLY) && !checked->path->local)
         return error_set(PAMI_INVAL,
                          "%s: dest: task %u shares no memory with this one, and the dispatch id "
@@ -63,6 +66,9 @@ static pami_result_t check_path(const char *function, struct checked *checked, u
         if (error != 0)
             return p2p_no_peer(function, dest, checked->p2p, error);
     }
+    if (checked->context->trace != NULL)
+        trace_add(checked->context, TRACE_SEND, "send", 0, send->dispatch, dest,
+                  send->data.iov_len);
     return PAMI_SUCCESS;
 }
 
@@ -71,14 +77,12 @@ static pami_result_t null_part(const char *function, const char *part, size_t by
     return error_set(PAMI_INVAL, "%s: %s: NULL with %zu bytes", function, part, bytes);
 }
 
-/* What all sends have in common; fills *checked. A typed source may have absolute displacements, so
- * its base may be NULL. */
+/* What all sends have in common, but for the destination; fills *checked. A typed source may have
+ * absolute displacements, so its base may be NULL. */
 static inline pami_result_t check(const char *function, pami_context_t handle,
                                   const pami_send_immediate_t *send, bool typed,
                                   struct checked *checked)
 {
-    int error = 0;
-
     checked->gone = false;
     checked->context = context_from_handle(handle);
     if (unlikely(checked->context == NULL))
@@ -91,18 +95,29 @@ static inline pami_result_t check(const char *function, pami_context_t handle,
     if (unlikely(checked->row == NULL))
         return error_set(PAMI_ERROR, "%s: dispatch: %zu is not registered on this context",
                          function, send->dispatch);
-    checked->peer = peer_get(checked->p2p, send->dest, &error);
-    checked->gone = error == -EPIPE;
-    if (unlikely(checked->peer == NULL))
-        return p2p_no_peer(function, send->dest, checked->p2p, error);
-    checked->path = checked->peer->path;
     if (unlikely(send->header.iov_base == NULL && send->header.iov_len != 0))
         return null_part(function, "header", send->header.iov_len);
     if (unlikely(send->data.iov_base == NULL && send->data.iov_len != 0 && !typed))
         return null_part(function, "data", send->data.iov_len);
+    return PAMI_SUCCESS;
+}
+
+/* The way to the destination. The last check: one that has gone hides no fault of the caller's. */
+static inline pami_result_t find_path(const char *function, struct checked *checked,
+                                      const pami_send_immediate_t *send)
+{
+    int error = 0;
+
+    checked->peer = peer_get(checked->p2p, send->dest, &error);
+    if (unlikely(checked->peer == NULL)) {
+        checked->gone = error == -EPIPE;
+        return p2p_no_peer(function, send->dest, checked->p2p, error);
+    }
+    checked->path = checked->peer->path;
     checked->peer->unfenced = true;
-    if (unlikely(checked->row->flags & (DISPATCH_SHARED_ONLY | DISPATCH_PACKETS_ONLY)))
-        return check_path(function, checked, send->dest);
+    if (unlikely(checked->row->flags &
+                 (DISPATCH_SHARED_ONLY | DISPATCH_PACKETS_ONLY | DISPATCH_TRACED)))
+        return check_path(function, checked, send);
     return PAMI_SUCCESS;
 }
 
@@ -121,6 +136,9 @@ static pami_result_t check_limits(const char *function, const struct checked *ch
     if (send->header.iov_len > UINT32_MAX)
         return error_set(PAMI_INVAL, "%s: header: %zu bytes are too many", function,
                          send->header.iov_len);
+    if (send->data.iov_len > MESSAGE_BYTES_MAX)
+        return error_set(PAMI_INVAL, "%s: data: %zu bytes are too many", function,
+                         send->data.iov_len);
     total = send->header.iov_len + send->data.iov_len;
     if ((checked->row->flags & DISPATCH_ALWAYS_IMMEDIATE) && total > limit)
         return error_set(PAMI_INVAL,
@@ -212,6 +230,9 @@ send_immediate(pami_context_t context, const pami_send_immediate_t *parameters)
         if (result != PAMI_SUCCESS)
             return result;
     }
+    result = find_path("PAMI_Send_immediate", &checked, parameters);
+    if (unlikely(result != PAMI_SUCCESS))
+        return result;
     checked.context->counters[COUNTER_SEND_IMMEDIATE]++;
     checked.context->counters[COUNTER_SEND_BYTES] += parameters->data.iov_len;
     if (likely(list_empty(&checked.peer->queue) && total <= checked.path->packet_max &&
@@ -221,7 +242,8 @@ send_immediate(pami_context_t context, const pami_send_immediate_t *parameters)
 }
 
 /* Hints with which a message may not take the short cut. */
-#define DISPATCH_NO_SHORT_CUT (DISPATCH_SHARED_ONLY | DISPATCH_PACKETS_ONLY | DISPATCH_SHORT_HEADER)
+#define DISPATCH_NO_SHORT_CUT                                                                      \
+    (DISPATCH_SHARED_ONLY | DISPATCH_PACKETS_ONLY | DISPATCH_SHORT_HEADER | DISPATCH_TRACED)
 
 static inline bool has_null(const pami_send_immediate_t *send)
 {
@@ -262,13 +284,11 @@ pami_result_t PAMI_Send_immediate(pami_context_t handle, pami_send_immediate_t *
     return PAMI_SUCCESS;
 }
 
-/* Header and data may arrive together. */
+/* Header and data arrive together, unless the receiver's hints forbid it. */
 static bool goes_immediate(const struct checked *checked, const pami_send_immediate_t *send)
 {
     size_t total = send->header.iov_len + send->data.iov_len;
 
-    if (checked->row->flags & DISPATCH_NEVER_IMMEDIATE)
-        return false;
     return send->data.iov_len == 0 || total <= checked->context->core->recv_immediate_max;
 }
 
@@ -319,11 +339,12 @@ pami_result_t PAMI_Send(pami_context_t context, pami_send_t *parameters)
     pami_result_t result =
         check("PAMI_Send", context, parameters != NULL ? &parameters->send : NULL, false, &checked);
 
+    if (likely(result == PAMI_SUCCESS))
+        result = check_limits("PAMI_Send", &checked, &parameters->send);
+    if (likely(result == PAMI_SUCCESS))
+        result = find_path("PAMI_Send", &checked, &parameters->send);
     if (unlikely(result != PAMI_SUCCESS))
         return checked.gone ? complete_gone(checked.context, &parameters->events) : result;
-    result = check_limits("PAMI_Send", &checked, &parameters->send);
-    if (unlikely(result != PAMI_SUCCESS))
-        return result;
     if (parameters->events.remote_fn == NULL && list_empty(&checked.peer->queue) &&
         goes_immediate(&checked, &parameters->send) &&
         parameters->send.header.iov_len + parameters->send.data.iov_len <=
@@ -383,8 +404,6 @@ pami_result_t PAMI_Send_typed(pami_context_t context, pami_send_typed_t *paramet
     pami_result_t result = check("PAMI_Send_typed", context,
                                  parameters != NULL ? &parameters->send : NULL, true, &checked);
 
-    if (result != PAMI_SUCCESS && checked.gone)
-        return complete_gone(checked.context, &parameters->events);
     if (result == PAMI_SUCCESS)
         result = check_limits("PAMI_Send_typed", &checked, &parameters->send);
     if (result != PAMI_SUCCESS)
@@ -392,10 +411,12 @@ pami_result_t PAMI_Send_typed(pami_context_t context, pami_send_typed_t *paramet
     send = parameters->send;
     result = open_source(parameters, &typed, &send.data.iov_base);
     if (result == PAMI_SUCCESS)
+        result = find_path("PAMI_Send_typed", &checked, &send);
+    if (result == PAMI_SUCCESS)
         result = send_message("PAMI_Send_typed", &checked, &send, &parameters->events, typed);
     if (result != PAMI_SUCCESS && typed != NULL) {
         type_unref(typed->type);
         free(typed);
     }
-    return result;
+    return checked.gone ? complete_gone(checked.context, &parameters->events) : result;
 }

@@ -43,6 +43,8 @@ static void try_to_nest(pami_context_t context)
     CHECK_RESULT(PAMI_Context_advance(context, (size_t)-1), PAMI_EAGAIN);
     CHECK_RESULT(PAMI_Context_advancev(&copy, 1, 10), PAMI_EAGAIN);
     CHECK_RESULT(PAMI_Context_trylock_advancev(&copy, 1, 10), PAMI_EAGAIN);
+    CHECK_RESULT(PAMI_Context_advancev(&copy, 1, (size_t)-1), PAMI_EAGAIN);
+    CHECK_RESULT(PAMI_Context_trylock_advancev(&copy, 1, (size_t)-1), PAMI_EAGAIN);
 }
 
 static pami_result_t nests(pami_context_t context, void *cookie)

@@ -199,6 +199,7 @@ static void busy(void)
     CHECK_OK(PAMI_Context_lock(job.context[1]));
     CHECK_OK(PAMI_Context_unlock(job.context[1]));
     CHECK_RESULT(test_trylock_advance(&job.context[2], 1, 10), PAMI_EAGAIN);
+    CHECK_RESULT(test_trylock_advance(&job.context[2], 1, (size_t)-1), PAMI_EAGAIN);
     CHECK_RESULT(PAMI_Context_trylock(job.context[0]), PAMI_EAGAIN);
     WAIT(&job, received == 3); /* advancev asks for no lock */
 }
