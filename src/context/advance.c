@@ -245,6 +245,7 @@ static int pass_locked(struct context *context, bool *sent)
 static pami_result_t passes(pami_context_t handles[], size_t count, size_t maximum,
                             int (*one)(struct context *context, bool *sent))
 {
+    const struct client_core *core = count != 0 ? ((struct context *)handles[0])->core : NULL;
     bool sent = false;
 
     for (size_t pass = 0; pass < maximum && count != 0;) {
@@ -262,8 +263,12 @@ static pami_result_t passes(pami_context_t handles[], size_t count, size_t maxim
             idle_passes = 0;
             return PAMI_SUCCESS;
         }
-        if (entered == NULL)
+        if (entered == NULL) {
+            /* Who keeps us out may wait for this processor. */
+            if (++idle_passes >= core->spin_passes && core->yield != YIELD_NEVER)
+                sched_yield();
             break;
+        }
         pass += idle(entered, &sent);
     }
     return PAMI_EAGAIN;
