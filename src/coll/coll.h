@@ -67,6 +67,8 @@ struct coll_state {
     struct levels *levels; /* of hierarchies, NULL until used */
     int places;            /* of a sub-group: where its members are; 0: not asked yet */
     uint32_t runs;         /* machines that run, those of sub-groups too */
+    uint32_t failed;       /* the last run that has failed here */
+    bool has_failed;
     struct coll_state *parent;
     struct group *subs[GROUP_CHANNELS];
 };
@@ -90,6 +92,9 @@ struct group *coll_group_of(const char *function, struct context *context,
 int group_places_like(uint32_t members, uint32_t nodes);
 
 /* This member has the run with this number behind it. */
-bool coll_has_run(const struct group *group, uint32_t channel, uint32_t sequence);
+bool coll_has_run(const struct group *group, uint32_t sequence);
+
+/* A run has failed here: not all that others have sent for it was taken. */
+void coll_failed(struct group *group, uint32_t sequence);
 
 #endif

@@ -250,6 +250,12 @@ static void start(struct machine *machine)
         step(instance);
 }
 
+/* Who waits for whom is not known: all are told. */
+static void abort_all(const struct instance *instance)
+{
+    flight_abort_all(instance->machine.group, instance->flight.sequence);
+}
+
 /* The user may free the buffers when it knows of the error. */
 static void let_go_of_data(struct instance *instance)
 {
@@ -280,8 +286,9 @@ void engine_end(struct instance *instance)
         trace_add(instance->coll->context, TRACE_END, instance->algorithm->name, 0,
                   (uintptr_t)instance, 0, 0);
     if (unlikely(instance->failed)) {
+        coll_failed(instance->machine.group, instance->flight.sequence);
         if (instance->disagrees)
-            step_abort_all(instance);
+            abort_all(instance);
         else
             step_abort(instance);
         let_go_of_data(instance);
@@ -292,7 +299,7 @@ void engine_end(struct instance *instance)
     if (unlikely(unwanted != 0 && instance->result == PAMI_SUCCESS)) {
         instance->result = error_set(PAMI_INVAL, "%s: members sent more than was expected",
                                      instance->algorithm->name);
-        step_abort_all(instance);
+        abort_all(instance);
     }
     coll_ends(instance->machine.group);
     instance->machine.done(&instance->machine, instance->result);
@@ -308,7 +315,6 @@ void engine_fail(struct instance *instance, pami_result_t result)
         engine_end(instance);
 }
 
-/* Who waits for whom is not known then: everybody is told. */
 void engine_disagree(struct instance *instance, pami_result_t result)
 {
     instance->disagrees = instance->disagrees || !instance->failed;
@@ -327,8 +333,9 @@ static void give_up(struct machine *machine, pami_result_t result)
         return;
     }
     name_flight(instance);
+    coll_failed(machine->group, instance->flight.sequence);
     if (result == PAMI_INVAL)
-        step_abort_all(instance);
+        abort_all(instance);
     else
         step_abort(instance);
     /* What has come for it already is not wanted. */

@@ -99,7 +99,6 @@ void stage_fill(const struct instance *instance, const struct span *span, const 
 /* step.c */
 void step(struct instance *instance);
 void step_abort(struct instance *instance);
-void step_abort_all(struct instance *instance);
 bool step_wants(struct instance *instance, uint32_t endpoint);
 
 /* engine.c */

@@ -265,24 +265,54 @@ static void keep(struct flight_table *table, struct flight *flight, const struct
     list_push_back(&flight->early, &early->link);
 }
 
-/* Of a run that this member has behind it already. */
-static bool is_stale(struct flight_table *table, const struct flight_head *head)
-{
-    const struct group *group = geometry_find(table->context, head->identity);
-
-    return group != NULL && coll_has_run(group, head->word & FLIGHT_CHANNEL_MASK, head->sequence);
-}
-
-/* Its sender runs something else than this member did, and may wait for it. */
-static void answer_stale(struct flight_table *table, const struct flight_head *head,
-                         uint32_t origin)
+static void abort_to(struct context *context, const struct flight_head *head, uint32_t endpoint)
 {
     const struct message_place nowhere = {NULL, NULL, 0};
     struct flight_head answer = *head;
 
     answer.word |= FLIGHT_ABORT;
-    message_send(table->context, origin, MESSAGE_COLLECTIVE, &answer, sizeof(answer), &nowhere, 0,
-                 NULL, NULL);
+    message_send(context, endpoint, MESSAGE_COLLECTIVE, &answer, sizeof(answer), &nowhere, 0, NULL,
+                 NULL);
+}
+
+void flight_abort_all(const struct group *group, uint32_t sequence)
+{
+    const struct flight_head head = {group->identity, sequence, group->channel};
+
+    for (uint32_t i = 0; i < group->size; i++)
+        if (i != group->rank)
+            abort_to(group->context, &head, topology_endpoint(group->topology, i));
+}
+
+/* The group that has this run behind it already, or NULL. */
+static const struct group *group_behind(const struct flight_table *table,
+                                        const struct flight_head *head)
+{
+    uint32_t channel = head->word & FLIGHT_CHANNEL_MASK;
+    const struct group *group = geometry_find(table->context, head->identity);
+
+    if (group != NULL && channel != 0)
+        group = group->state->subs[channel];
+    return group != NULL && coll_has_run(group, head->sequence) ? group : NULL;
+}
+
+/*
+ * A message for a run that is over. Its sender may wait for this member. When the run ended well
+ * here, nobody should have sent this: members run different things, and who waits for whom is not
+ * known.
+ */
+static void answer_stale(struct flight_table *table, const struct group *group,
+                         const struct flight_head *head, uint32_t origin)
+{
+    const struct coll_state *state = group->state;
+
+    table->stale++;
+    if (head->word & FLIGHT_ABORT)
+        return;
+    if (state->has_failed && (int32_t)(state->failed - head->sequence) >= 0)
+        abort_to(table->context, head, origin);
+    else
+        flight_abort_all(group, head->sequence);
 }
 
 static void arrive_early(struct flight_table *table, struct flight *flight,
@@ -290,10 +320,10 @@ static void arrive_early(struct flight_table *table, struct flight *flight,
                          uint32_t origin, pami_recv_t *recv)
 {
     if (flight == NULL) {
-        if (is_stale(table, head)) {
-            table->stale++;
-            if ((head->word & FLIGHT_ABORT) == 0)
-                answer_stale(table, head, origin);
+        const struct group *group = group_behind(table, head);
+
+        if (group != NULL) {
+            answer_stale(table, group, head, origin);
             return;
         }
         flight = flight_new(table, head);

@@ -94,6 +94,9 @@ void early_free(struct early *early);
 /* Drop all early messages of a geometry that is not there any more. */
 void flight_forget(struct flight_table *table, uint64_t identity);
 
+/* Tell all other members that this one has given a run up. */
+void flight_abort_all(const struct group *group, uint32_t sequence);
+
 /* The handler of MESSAGE_COLLECTIVE; its cookie is the table. */
 void flight_arrive(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
                    const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv);

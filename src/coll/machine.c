@@ -210,13 +210,17 @@ void coll_ends(struct group *group)
         state->runs--;
 }
 
-bool coll_has_run(const struct group *group, uint32_t channel, uint32_t sequence)
+void coll_failed(struct group *group, uint32_t sequence)
+{
+    group->state->failed = sequence;
+    group->state->has_failed = true;
+}
+
+bool coll_has_run(const struct group *group, uint32_t sequence)
 {
     struct list *item;
 
-    if (channel != 0)
-        group = group->state->subs[channel];
-    if (group == NULL || (int32_t)(sequence - group->sequence) >= 0)
+    if ((int32_t)(sequence - group->sequence) >= 0)
         return false;
     list_for_each (item, &group->state->reserved) {
         const struct machine *machine = list_entry(item, struct machine, reserved);

@@ -287,20 +287,6 @@ void step_abort(struct instance *instance)
     }
 }
 
-/* The members disagree about what they run, so all are told. */
-void step_abort_all(struct instance *instance)
-{
-    const struct group *group = instance->machine.group;
-    struct flight_head head = head_of(instance);
-    const struct message_place nowhere = {NULL, NULL, 0};
-
-    head.word |= FLIGHT_ABORT;
-    for (uint32_t i = 0; i < group->size; i++)
-        if (i != group->rank)
-            message_send(instance->coll->context, topology_endpoint(group->topology, i),
-                         MESSAGE_COLLECTIVE, &head, sizeof(head), &nowhere, 0, NULL, NULL);
-}
-
 /* ---- going on ---- */
 
 static bool retire(struct instance *instance)
