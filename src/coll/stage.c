@@ -50,7 +50,7 @@ static bool is_contribution(pami_xfer_type_t type)
 {
     return type == PAMI_XFER_ALLGATHER || type == PAMI_XFER_ALLGATHERV ||
            type == PAMI_XFER_GATHER || type == PAMI_XFER_GATHERV || type == PAMI_XFER_ALLREDUCE ||
-           type == PAMI_XFER_REDUCE || type == PAMI_XFER_SCAN;
+           type == PAMI_XFER_REDUCE || type == PAMI_XFER_SCAN || type == PAMI_XFER_REDUCE_SCATTER;
 }
 
 static bool stages_send(const struct collective *collective)

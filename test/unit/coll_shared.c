@@ -1,7 +1,7 @@
 /*
  * Collectives in arenas of shared memory: every kind, sizes around the segments, roots, in place,
  * types with gaps, operators that do not commute, several in flight; members polled in random order
- * by seed, and by threads at full speed.
+ * by seed, and by threads at full speed. Members that disagree about the size of one of them.
  *
  *     coll_shared [--seed N] [--rounds N]
  */
@@ -43,7 +43,7 @@ struct operation {
     struct shared_machine machine;
     unsigned char *send, *recv;
     size_t room; /* bytes of recv that may be written */
-    bool complete;
+    bool complete, may_fail, failed;
 };
 
 /* What all members do together. */
@@ -203,14 +203,15 @@ static void operation_fill(struct operation *operation, const struct plan *plan,
         for (uint64_t at = 0; at < bytes; at++)
             operation->send[block * step + place(plan, at)] = word(rank, block, at);
     }
-    operation->complete = false;
+    operation->complete = operation->may_fail = operation->failed = false;
 }
 
 static void on_done(struct shared_machine *machine, pami_result_t result)
 {
     struct operation *operation = container_of(machine, struct operation, machine);
 
-    assert_int_equal(result, PAMI_SUCCESS);
+    operation->failed = operation->may_fail && result == PAMI_INVAL;
+    assert_int_equal(result, operation->failed ? PAMI_INVAL : PAMI_SUCCESS);
     assert_false(operation->complete);
     operation->complete = true;
 }
@@ -382,6 +383,100 @@ static void by_seed(void **unused)
     }
 }
 
+/* ---- one member has another size for one collective ---- */
+
+static struct operation doubtful[FLIGHT][MEMBERS_MAX];
+
+static struct plan plan_other(const struct plan *plan, uint64_t *state)
+{
+    struct plan other = *plan;
+
+    while (other.call.bytes == plan->call.bytes) {
+        uint64_t unit = plan->call.unit;
+
+        plan_draw(&other, 1, state);
+        other.call.bytes -= other.call.bytes % unit;
+    }
+    other.typed = plan->typed;
+    other.call.kind = plan->call.kind;
+    other.call.root = plan->call.root;
+    other.call.exclusive = plan->call.exclusive;
+    other.call.op = plan->call.op;
+    other.call.unit = plan->call.unit;
+    other.call.block_bytes = NULL;
+    return other;
+}
+
+/* Plans as each member has them: the odd one differs in the middle. */
+static size_t start_doubtful(struct team *team, struct plan plan[FLIGHT], uint32_t odd,
+                             uint64_t *state)
+{
+    struct plan other;
+
+    for (int i = 0; i < FLIGHT; i++)
+        do
+            plan_draw(&plan[i], team->size, state);
+        while (i == FLIGHT / 2 && plan[i].call.kind == SHARED_BARRIER);
+    other = plan_other(&plan[FLIGHT / 2], state);
+    for (int i = 0; i < FLIGHT; i++)
+        for (uint32_t rank = 0; rank < team->size; rank++) {
+            const struct plan *own = i == FLIGHT / 2 && rank == odd ? &other : &plan[i];
+
+            operation_fill(&doubtful[i][rank], own, rank, team->size);
+            doubtful[i][rank].may_fail = i == FLIGHT / 2;
+            operation_start(&doubtful[i][rank], &team->member[rank], own);
+        }
+    return (size_t)FLIGHT * team->size;
+}
+
+static void end_doubtful(const struct team *team, const struct plan plan[FLIGHT])
+{
+    uint32_t failed = 0;
+
+    for (int i = 0; i < FLIGHT; i++)
+        for (uint32_t rank = 0; rank < team->size; rank++) {
+            struct operation *operation = &doubtful[i][rank];
+
+            failed += operation->failed;
+            if (!operation->may_fail) {
+                operation_check(operation, &plan[i], rank, team->size);
+                continue;
+            }
+            assert_int_equal(operation->recv[operation->room], 0xee);
+            free(operation->send);
+            free(operation->recv);
+        }
+    assert_true(failed > 0);
+}
+
+static void disagreeing(void **unused)
+{
+    (void)unused;
+    for (long round = 0; round < rounds; round++) {
+        static struct team team;
+        uint64_t state = seed_now = first_seed + 5000 + (uint64_t)round;
+
+        team_open(&team, 2 + (uint32_t)(next_random(&state) % (MEMBERS_MAX - 1)),
+                  next_random(&state) % 2);
+        for (int i = 0; i < 10; i++) {
+            struct plan plan[FLIGHT];
+            uint32_t odd = (uint32_t)(next_random(&state) % team.size);
+            size_t complete = 0, all = start_doubtful(&team, plan, odd, &state);
+
+            for (size_t steps = 0; complete < all; steps++) {
+                assert_true(steps < 1000000);
+                pass(&team.member[next_random(&state) % team.size]);
+                complete = 0;
+                for (int k = 0; k < FLIGHT; k++)
+                    for (uint32_t rank = 0; rank < team.size; rank++)
+                        complete += doubtful[k][rank].complete;
+            }
+            end_doubtful(&team, plan);
+        }
+        team_close(&team);
+    }
+}
+
 /* ---- by threads ---- */
 
 struct thread {
@@ -438,6 +533,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_seed),
+        cmocka_unit_test(disagreeing),
         cmocka_unit_test(by_threads),
     };
 

@@ -293,26 +293,28 @@ void arena_drop(struct arena *arena)
     free(arena);
 }
 
-bool arena_all_done(struct arena *arena, uint64_t tick)
+bool arena_look_done(struct arena *arena, struct arena_position position)
 {
-    uint64_t least = UINT64_MAX;
+    struct arena_position least = {UINT64_MAX, 0};
 
-    if (arena->known_done >= tick)
-        return true;
     for (uint32_t i = 0; i < arena->size; i++) {
-        uint64_t done =
-            atomic_load_explicit(&arena_done(arena, i)->count, memory_order_acquire); /* A4 */
+        struct arena_line *line = arena_done(arena, i);
+        struct arena_position done;
 
-        least = done < least ? done : least;
+        /* In this order: a member stores them the other way round when it ends a tick. */
+        done.tick = atomic_load_explicit(&line->count, memory_order_acquire);        /* A4 */
+        done.segments = atomic_load_explicit(&line->segments, memory_order_acquire); /* A4 */
+        if (arena_is_behind(done, least))
+            least = done;
     }
     arena->known_done = least;
-    return least >= tick;
+    return !arena_is_behind(least, position);
 }
 
 bool arena_may_go(struct arena *arena)
 {
     return arena->block == NULL || arena->state != ARENA_READY ||
-           arena_all_done(arena, arena->reserved);
+           arena_all_done(arena, (struct arena_position){arena->reserved, 0});
 }
 
 void arena_group_closed(struct shared *shared, uint64_t identity)

@@ -5,17 +5,24 @@
  * when it is first needed, mapped by all members, and used by all of them or by none: a member that
  * cannot map it says so, and everybody falls back to messages.
  *
- * Time in an arena is counted in ticks. A collective takes one tick for each segment of its data,
- * the same number on all members, in the order in which it was started. Tick t uses slice
- * t % ARENA_SLICES: for each member a line for a counter and a few bytes of data, and a buffer.
- * Every line has one writer. Counters hold tick + 1 and only grow, so nothing is ever reset (but
- * the arrival counter of a crowded arena, by its last arriver).
+ * Time in an arena is counted in ticks. A collective takes one tick, whatever its size, in the
+ * order in which it was started, so all members give it the same one. Tick t uses slice
+ * t % ARENA_SLICES of the lines: for each member one for a counter and a few bytes of data. What
+ * is longer goes in segments: segment k lies in slice (t + k) % ARENA_SLICES of the buffers. Every
+ * line and every buffer has one writer. Counters only grow, so nothing is ever reset (but the
+ * arrival counter of a crowded arena, by its last arriver).
  *
- *   A1  a member writes its slot, then stores its POST counter   (release)
- *   A2  a reader loads that counter, then reads the slot         (acquire, pairs with A1)
- *   A3  a member has read all it wants of a tick, then stores its DONE counter  (release)
- *   A4  a writer sees all DONE counters reach t - ARENA_SLICES + 1 before it writes its slot for
- *       tick t                                                   (acquire, pairs with A3)
+ * A counter is a stamp: tick + 1, and below it a check of what the member believes the collective
+ * to be. Who reads the stamp of a member with another check knows that they disagree, and fails;
+ * its tick is over then as any other, so what comes after it is not touched.
+ *
+ *   A1  a member writes its slot, then stores its POST stamp, or the number of segments that are
+ *       there                                                    (release)
+ *   A2  a reader loads them, then reads the slot                 (acquire, pairs with A1)
+ *   A3  a member has read all it wants of a segment or a tick, then stores its DONE counters
+ *                                                                (release)
+ *   A4  a writer sees all DONE counters behind whatever it used a slice for the last time, before
+ *       it writes there again                                    (acquire, pairs with A3)
  */
 #ifndef LIBPAMI_COLL_SHARED_ARENA_H
 #define LIBPAMI_COLL_SHARED_ARENA_H
@@ -33,9 +40,22 @@
 #define ARENA_SLICES 4u
 #define ARENA_INLINE 56u /* bytes of data beside a counter */
 
+/* Stamps: the tick after which, and what was believed of it. */
+#define ARENA_CHECK_BITS 16
+#define ARENA_CHECK_MASK UINT64_C(0x7fff)
+#define ARENA_DISAGREE UINT64_C(0x8000) /* no check: whoever reads it disagrees */
+
+/* How far somebody is: all ticks before `tick` are over, and so many segments of that one. */
+struct arena_position {
+    uint64_t tick, segments;
+};
+
 struct arena_line {
     _Atomic uint64_t count;
-    unsigned char data[ARENA_INLINE];
+    union {
+        unsigned char data[ARENA_INLINE];
+        _Atomic uint64_t segments; /* of a collective of several: those that are there, or done */
+    };
 };
 
 _Static_assert(sizeof(struct arena_line) == CACHE_LINE, "one writer per cache line");
@@ -67,8 +87,11 @@ struct arena {
     void *block;          /* leader: what the heap has given */
     char *memory;         /* as mapped here */
     uint64_t reserved;    /* ticks handed out to machines */
-    uint64_t known_done;  /* all members are done with the ticks before this one */
     struct list machines; /* in tick order; the first one runs */
+    /* All members are as far as that; and must be, before the own memory of a slice is written. */
+    struct arena_position known_done;
+    uint64_t line_used[ARENA_SLICES];         /* the lines: ticks */
+    struct arena_position used[ARENA_SLICES]; /* the buffer */
 };
 
 /* ---- layout ---- */
@@ -174,7 +197,18 @@ void arena_drop(struct arena *arena);
 /* Look at the arena in every pass until nothing is to be done any more. */
 void shared_poll_later(struct arena *arena);
 
-/* All members are done with the ticks before `tick`. Looks at their lines if it must. */
-bool arena_all_done(struct arena *arena, uint64_t tick);
+/* All members are as far as that, by their lines. */
+bool arena_look_done(struct arena *arena, struct arena_position position);
+
+static inline bool arena_is_behind(struct arena_position a, struct arena_position b)
+{
+    return a.tick < b.tick || (a.tick == b.tick && a.segments < b.segments);
+}
+
+/* All members are as far as that. Looks at their lines if it must. */
+static inline bool arena_all_done(struct arena *arena, struct arena_position position)
+{
+    return !arena_is_behind(arena->known_done, position) || arena_look_done(arena, position);
+}
 
 #endif

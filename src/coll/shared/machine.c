@@ -17,6 +17,18 @@ static uint64_t round_down(uint64_t bytes, uint32_t unit)
     return unit > 1 ? bytes - bytes % unit : bytes;
 }
 
+/* What members must agree on: not what they cannot know, nor what may differ. */
+static uint64_t check_of(const struct shared_call *call, uint32_t size)
+{
+    uint64_t digest = call->bytes * 4 + call->exclusive;
+
+    digest = (digest * SHARED_KINDS + call->kind) * UINT64_C(0x100000001b3) + call->root;
+    for (uint32_t i = 0; call->block_bytes != NULL && i < size; i++)
+        digest = (digest ^ digest >> 29) * UINT64_C(0x100000001b3) + call->block_bytes[i];
+    digest = (digest ^ digest >> 32) * UINT64_C(0x9e3779b97f4a7c15);
+    return digest >> 32 & ARENA_CHECK_MASK;
+}
+
 static void set_segments(struct shared_machine *machine)
 {
     const struct shared_call *call = &machine->call;
@@ -25,7 +37,7 @@ static void set_segments(struct shared_machine *machine)
 
     machine->part = 0;
     machine->segment = call->bytes;
-    machine->ticks = 1;
+    machine->segments = 1;
     if (likely(call->bytes <= ARENA_INLINE && !shared_sends_blocks(call->kind)))
         return;
     part = round_down(arena->room, call->unit);
@@ -40,7 +52,7 @@ static void set_segments(struct shared_machine *machine)
     if (call->bytes < machine->segment && !machine->split)
         machine->segment = call->bytes;
     else if (call->bytes != 0)
-        machine->ticks = (call->bytes + machine->segment - 1) / machine->segment;
+        machine->segments = (call->bytes + machine->segment - 1) / machine->segment;
 }
 
 void shared_reset(struct shared_machine *machine, struct arena *arena,
@@ -58,32 +70,70 @@ void shared_reset(struct shared_machine *machine, struct arena *arena,
     for (int i = 0; i < LINE_KINDS; i++)
         machine->waiting[i] = 0;
     machine->counted = machine->started = false;
-    machine->first = arena->reserved;
-    arena->reserved += machine->ticks;
+    machine->disagrees = machine->abandoned = false;
+    machine->tick = arena->reserved++;
+    machine->stamp =
+        (machine->tick + 1) << ARENA_CHECK_BITS | check_of(&machine->call, arena->size);
     list_push_back(&arena->machines, &machine->link);
 }
 
 /* ---- ticks ---- */
 
-static bool may_write(const struct shared_machine *machine, uint64_t tick)
+/* The own slot of the next segment, and the own lines with the first one. */
+static bool may_write(const struct shared_machine *machine)
 {
-    return tick < ARENA_SLICES || arena_all_done(machine->arena, tick + 1 - ARENA_SLICES);
+    struct arena *arena = machine->arena;
+    uint64_t index = machine->posted;
+    struct arena_position lines = {arena->line_used[machine->tick % ARENA_SLICES], 0};
+
+    if (index == 0 && !arena_all_done(arena, lines))
+        return false;
+    return shared_is_inline(machine) ||
+           arena_all_done(arena, arena->used[(machine->tick + index) % ARENA_SLICES]);
 }
 
-static void publish(const struct arena *arena, enum arena_kind kind, uint64_t tick)
+/* So many segments are there now. */
+static void publish(struct shared_machine *machine, enum arena_kind kind, uint64_t segments)
 {
-    atomic_store_explicit(&arena_line(arena, kind, tick, arena->rank)->count, tick + 1,
-                          memory_order_release); /* A1 */
+    struct arena *arena = machine->arena;
+    struct arena_line *line = arena_line(arena, kind, machine->tick, arena->rank);
+
+    if (segments == 1) {
+        arena->line_used[machine->tick % ARENA_SLICES] = machine->tick + 1;
+        if (machine->segments != 1)
+            atomic_store_explicit(&line->segments, 1, memory_order_relaxed);
+        atomic_store_explicit(&line->count, machine->stamp, memory_order_release); /* A1 */
+    } else {
+        atomic_store_explicit(&line->segments, segments, memory_order_release); /* A1 */
+    }
 }
 
-static void publish_done(const struct arena *arena, uint64_t tick)
+/* So many segments are done with; after the last one, or an error, the tick is. */
+static void publish_done(const struct shared_machine *machine, uint64_t segments)
 {
-    atomic_store_explicit(&arena_done(arena, arena->rank)->count, tick + 1,
-                          memory_order_release); /* A3 */
+    struct arena_line *line = arena_done(machine->arena, machine->arena->rank);
+
+    if (segments < machine->segments) {
+        atomic_store_explicit(&line->segments, segments, memory_order_release); /* A3 */
+        return;
+    }
+    if (machine->segments != 1)
+        atomic_store_explicit(&line->segments, 0, memory_order_relaxed);
+    atomic_store_explicit(&line->count, machine->tick + 1, memory_order_release); /* A3 */
 }
 
-/* Have the members from..to-1 come to `kind` of this tick? Remembers how far it has looked. */
-static bool have_come(struct shared_machine *machine, enum arena_kind kind, uint64_t tick,
+/* Is this the stamp of the machine's tick? Of another collective: then this one fails. */
+static bool has_come(struct shared_machine *machine, uint64_t stamp)
+{
+    if (likely(stamp == machine->stamp))
+        return true;
+    machine->disagrees =
+        machine->disagrees || stamp >> ARENA_CHECK_BITS == machine->stamp >> ARENA_CHECK_BITS;
+    return false;
+}
+
+/* Have the members from..to-1 come to segment `index`? Remembers how far it has looked. */
+static bool have_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
                       uint32_t from, uint32_t to)
 {
     const struct arena *arena = machine->arena;
@@ -92,10 +142,14 @@ static bool have_come(struct shared_machine *machine, enum arena_kind kind, uint
     if (*next < from)
         *next = from;
     for (; *next < to; ++*next) {
-        const struct arena_line *line = arena_line(arena, kind, tick, *next);
+        struct arena_line *line = arena_line(arena, kind, machine->tick, *next);
 
-        if (*next != arena->rank &&
-            atomic_load_explicit(&line->count, memory_order_acquire) <= tick) /* A2 */
+        if (*next == arena->rank)
+            continue;
+        if (!has_come(machine, atomic_load_explicit(&line->count, memory_order_acquire))) /* A2 */
+            return false;
+        if (machine->segments != 1 &&
+            atomic_load_explicit(&line->segments, memory_order_acquire) <= index) /* A2 */
             return false;
     }
     *next = 0;
@@ -104,15 +158,19 @@ static bool have_come(struct shared_machine *machine, enum arena_kind kind, uint
 
 static bool post_one(struct shared_machine *machine)
 {
-    uint64_t tick = machine->first + machine->posted;
+    struct arena *arena = machine->arena;
+    uint64_t index = machine->posted;
 
-    if (machine->posted == machine->ticks || machine->posted - machine->taken >= ARENA_SLICES)
+    if (index == machine->segments || index - machine->taken >= ARENA_SLICES)
         return false;
     if (machine->row->posts(machine)) {
-        if (!may_write(machine, tick))
+        if (!may_write(machine))
             return false;
-        machine->row->post(machine, machine->posted);
-        publish(machine->arena, LINE_POST, tick);
+        machine->row->post(machine, index);
+        if (!shared_is_inline(machine))
+            arena->used[(machine->tick + index) % ARENA_SLICES] =
+                (struct arena_position){machine->tick, index + 1};
+        publish(machine, LINE_POST, index + 1);
     }
     machine->posted++;
     return true;
@@ -120,69 +178,94 @@ static bool post_one(struct shared_machine *machine)
 
 static bool take_one(struct shared_machine *machine)
 {
-    uint64_t tick = machine->first + machine->taken;
+    struct arena *arena = machine->arena;
     uint32_t from, to;
 
     if (machine->taken == machine->posted)
         return false;
     machine->row->wants(machine, &from, &to);
-    if (from != to && !have_come(machine, LINE_POST, tick, from, to))
+    if (from != to && !have_come(machine, LINE_POST, machine->taken, from, to))
         return false;
     /* Whoever has posted for this machine is done with those before it. */
-    if (to - from == machine->arena->size && machine->arena->known_done < machine->first)
-        machine->arena->known_done = machine->first;
+    if (to - from == arena->size && arena->known_done.tick < machine->tick)
+        arena->known_done = (struct arena_position){machine->tick, 0};
     machine->row->take(machine, machine->taken);
-    if (machine->split)
-        publish(machine->arena, LINE_STAGE, tick);
     machine->taken++;
+    if (machine->split)
+        publish(machine, LINE_STAGE, machine->taken);
     return true;
 }
 
 static bool stage_one(struct shared_machine *machine)
 {
-    uint64_t tick = machine->first + machine->staged;
-
     if (machine->staged == machine->taken)
         return false;
     if (machine->split) {
-        if (!have_come(machine, LINE_STAGE, tick, 0, machine->arena->size))
+        if (!have_come(machine, LINE_STAGE, machine->staged, 0, machine->arena->size))
             return false;
         shared_take_stage(machine, machine->staged);
     }
-    publish_done(machine->arena, tick);
     machine->staged++;
+    publish_done(machine, machine->staged);
     return true;
 }
 
 /* ---- crowded arenas ---- */
+
+/* Do all slots hold operands of this collective? */
+static bool all_agree(const struct shared_machine *machine)
+{
+    const struct arena *arena = machine->arena;
+
+    if (machine->call.kind == SHARED_BARRIER)
+        return true;
+    for (uint32_t i = 0; i < arena->size; i++)
+        if (atomic_load_explicit(&arena_line(arena, LINE_POST, machine->tick, i)->count,
+                                 memory_order_relaxed) != machine->stamp)
+            return false;
+    return true;
+}
+
+/* The last one combines for all, or tells all that they disagree. */
+static void arrive(struct shared_machine *machine)
+{
+    struct arena_slice *slice = arena_slice(machine->arena, machine->tick);
+    uint64_t stamp = machine->stamp;
+
+    if (atomic_fetch_add_explicit(&slice->arrived.count, 1, memory_order_acq_rel) !=
+        machine->arena->size - 1)
+        return;
+    atomic_store_explicit(&slice->arrived.count, 0, memory_order_relaxed);
+    if (machine->disagrees || !all_agree(machine))
+        stamp = (stamp & ~ARENA_CHECK_MASK) | ARENA_DISAGREE;
+    else
+        shared_combine_all(machine, (char *)slice->release.data);
+    atomic_store_explicit(&slice->release.count, stamp, memory_order_release);
+}
 
 /* All but the last to arrive have to wait for one line only, and give their processor up: so each
  * collective needs one turn of each member, as a central counter does. */
 static bool run_counted(struct shared_machine *machine)
 {
     struct arena *arena = machine->arena;
-    struct arena_slice *slice = arena_slice(arena, machine->first);
-    uint64_t tick = machine->first;
+    struct arena_slice *slice = arena_slice(arena, machine->tick);
 
     if (machine->posted == 0) {
-        if (!may_write(machine, tick))
+        if (!may_write(machine))
             return false;
         machine->row->post(machine, 0);
+        arena->line_used[machine->tick % ARENA_SLICES] = machine->tick + 1;
+        if (machine->call.kind != SHARED_BARRIER)
+            publish(machine, LINE_POST, 1);
         machine->posted = 1;
-        if (atomic_fetch_add_explicit(&slice->arrived.count, 1, memory_order_acq_rel) ==
-            arena->size - 1) {
-            atomic_store_explicit(&slice->arrived.count, 0, memory_order_relaxed);
-            shared_combine_all(machine, (char *)slice->release.data);
-            atomic_store_explicit(&slice->release.count, tick + 1, memory_order_release);
-        }
+        arrive(machine);
     }
-    if (atomic_load_explicit(&slice->release.count, memory_order_acquire) <= tick)
-        return false;
-    if (arena->known_done < tick)
-        arena->known_done = tick;
+    if (!has_come(machine, atomic_load_explicit(&slice->release.count, memory_order_acquire)))
+        return machine->disagrees;
+    if (arena->known_done.tick < machine->tick)
+        arena->known_done = (struct arena_position){machine->tick, 0};
     shared_take_result(machine, (const char *)slice->release.data);
-    publish_done(arena, tick);
-    machine->staged = 1;
+    publish_done(machine, 1);
     return true;
 }
 
@@ -196,19 +279,51 @@ static bool is_counted(const struct shared_machine *machine)
            (call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE);
 }
 
+/* The end of a machine that disagrees with others: those may count its arrival. */
+static void leave(struct shared_machine *machine)
+{
+    const struct shared_call *call = &machine->call;
+    bool arrived = machine->counted && machine->posted != 0;
+
+    if (!arrived && machine->arena->crowded && machine->arena->size > 2 &&
+        (call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE))
+        arrive(machine);
+    publish_done(machine, machine->segments);
+}
+
+/* Whoever waits for this member sees the stamp, whatever was there before. False: not yet. */
+static bool abandon(struct shared_machine *machine)
+{
+    struct arena *arena = machine->arena;
+
+    if (machine->posted == 0 && !may_write(machine))
+        return false;
+    machine->disagrees = true;
+    machine->stamp |= ARENA_DISAGREE;
+    arena->line_used[machine->tick % ARENA_SLICES] = machine->tick + 1;
+    atomic_store_explicit(&arena_line(arena, LINE_POST, machine->tick, arena->rank)->count,
+                          machine->stamp, memory_order_release);
+    leave(machine);
+    return true;
+}
+
 /* As far as it goes. True: complete. */
 static bool run(struct shared_machine *machine)
 {
     bool moved = true;
 
-    if (machine->counted)
-        return run_counted(machine);
-    while (moved) {
+    if (unlikely(machine->abandoned))
+        return abandon(machine);
+    if (machine->counted && !run_counted(machine))
+        return false;
+    while (moved && !machine->counted) {
         moved = post_one(machine);
         moved = take_one(machine) || moved;
         moved = stage_one(machine) || moved;
     }
-    return machine->staged == machine->ticks;
+    if (unlikely(machine->disagrees))
+        leave(machine);
+    return machine->counted || machine->disagrees || machine->staged == machine->segments;
 }
 
 /* Some member has said so, or this one knows by itself. */
@@ -238,6 +353,8 @@ static int run_arena(struct arena *arena)
             result = PAMI_EAGAIN;
         else if (!run(machine))
             break;
+        else if (machine->disagrees)
+            result = PAMI_INVAL;
         list_remove(&machine->link);
         events++;
         machine->done(machine, result);
@@ -293,7 +410,7 @@ bool shared_is_next(const struct shared_machine *machine)
     struct arena *arena = machine->arena;
 
     return arena->state == ARENA_READY && !arena->shared->running &&
-           arena->machines.next == &machine->link && may_write(machine, machine->first);
+           arena->machines.next == &machine->link && may_write(machine);
 }
 
 void shared_start(struct shared_machine *machine)
@@ -309,6 +426,13 @@ void shared_start(struct shared_machine *machine)
     arena->shared->running = true;
     run_arena(arena); /* the machine may be gone afterwards */
     arena->shared->running = false;
+}
+
+void shared_abandon(struct shared_machine *machine)
+{
+    machine->abandoned = machine->started = true;
+    if (machine->arena->machines.next == &machine->link)
+        shared_poll_later(machine->arena);
 }
 
 void shared_give_up(struct shared_machine *machine)

@@ -11,6 +11,7 @@
 #include "coll/algorithm.h"
 #include "coll/coll.h"
 #include "coll/collective.h"
+#include "coll/flight.h"
 #include "coll/machine.h"
 #include "coll/select.h"
 #include "coll/shared/shared.h"
@@ -26,6 +27,8 @@ struct shared_run {
     struct collective collective;
     struct machine *fallback; /* NULL: not fallen back */
     bool running, fell_back, has_ticks;
+    bool abandoned; /* given up: ends when its turn comes, also after its release */
+    bool released;
     bool keeps; /* `kept` has a copy of the source */
     char kept[KEEP_BYTES];
 };
@@ -95,15 +98,24 @@ static void fill_call(struct shared_call *call, const struct group *group,
 
 /* ---- the end ---- */
 
+static void run_free(struct shared_run *run)
+{
+    pool_put(&run->machine.group->context->shared->runs, run);
+}
+
 static void finish(struct shared_run *run, pami_result_t result)
 {
     struct machine *machine = &run->machine;
+    bool tells = run->running;
 
-    run->running = run->has_ticks = false;
+    run->running = run->has_ticks = run->abandoned = false;
     if (!run->fell_back)
         machine_number(machine);
     coll_ends(machine->group);
-    machine->done(machine, result);
+    if (tells)
+        machine->done(machine, result);
+    else if (run->released)
+        run_free(run);
 }
 
 static void fallback_done(struct machine *fallback, pami_result_t result)
@@ -149,16 +161,26 @@ static void fall_back(struct shared_run *run)
     run->fallback->ops->start(run->fallback);
 }
 
+/* There is no arena to say it in. */
+static void abandon_by_messages(struct shared_run *run)
+{
+    flight_abort_all(run->machine.group, run->machine.sequence);
+    finish(run, PAMI_INVAL);
+}
+
 static void on_done(struct shared_machine *shared, pami_result_t result)
 {
+    const char *why = result == PAMI_INVAL
+                          ? "PAMI_Collective: members called it with different arguments"
+                          : "PAMI_Collective: a member has gone";
     struct shared_run *run = container_of(shared, struct shared_run, shared);
 
-    if (result == PAMI_EAGAIN)
+    if (result == PAMI_EAGAIN && run->abandoned)
+        abandon_by_messages(run);
+    else if (result == PAMI_EAGAIN)
         fall_back(run);
     else
-        finish(run, result == PAMI_SUCCESS
-                        ? result
-                        : error_set(result, "PAMI_Collective: a member has gone"));
+        finish(run, result == PAMI_SUCCESS ? result : error_set(result, why));
 }
 
 /* ---- the beginning ---- */
@@ -275,11 +297,36 @@ static void release(struct machine *machine)
 {
     struct shared_run *run = run_of(machine);
 
+    collective_release(&run->collective);
+    run->released = true;
+    if (run->abandoned && !run->running)
+        return;
     machine_release_numbers(machine);
     if (run->has_ticks)
         shared_give_up(&run->shared);
-    collective_release(&run->collective);
-    pool_put(&machine->group->context->shared->runs, run);
+    run_free(run);
+}
+
+/* Members disagree: this run fails alone, in its turn. */
+static void abandon(struct shared_run *run)
+{
+    struct machine *machine = &run->machine;
+
+    if (run->abandoned)
+        return;
+    if (!run->running) {
+        run->fell_back = run->keeps = false;
+        coll_runs(machine->group);
+        if (machine->numbers == 0)
+            machine_reserve(machine, 1);
+        if (!run->has_ticks)
+            take_ticks(run);
+    }
+    run->abandoned = true;
+    if (run->has_ticks)
+        shared_abandon(&run->shared);
+    else
+        abandon_by_messages(run);
 }
 
 static void give_up(struct machine *machine, pami_result_t result)
@@ -289,6 +336,10 @@ static void give_up(struct machine *machine, pami_result_t result)
 
     if (run->running && run->fallback != NULL) {
         run->fallback->ops->give_up(run->fallback, result);
+        return;
+    }
+    if (arena != NULL && result == PAMI_INVAL) {
+        abandon(run);
         return;
     }
     if (arena != NULL)
@@ -326,6 +377,7 @@ int shared_make(struct group *group, const struct algorithm *row, struct collect
     machine_init(&run->machine, &shared_machine_ops, group);
     run->fallback = NULL;
     run->running = run->has_ticks = false;
+    run->abandoned = run->released = false;
     run->collective = *collective;
     *machine = &run->machine;
     return 0;

@@ -1,10 +1,10 @@
 /*
  * Collectives of the members of one node, in an arena of shared memory (arena.h).
  *
- * All of them are one pattern: in each tick a member may post something into its slot, and when
+ * All of them are one pattern: for each segment a member may post something into its slot, and when
  * those that it waits for have posted, takes what it wants from their slots; an all-reduce of much
  * data has a second stage, in which members take the parts of the result from one another. What is
- * posted and taken is a row of a table (rows.c). Posting runs up to ARENA_SLICES ticks ahead of
+ * posted and taken is a row of a table (rows.c). Posting runs up to ARENA_SLICES segments ahead of
  * taking, so long messages are pipelined through the slices.
  *
  * Operands are combined in the order of ranks, whoever arrives first.
@@ -61,16 +61,20 @@ struct shared_machine {
     struct arena *arena;
     const struct shared_row *row;
     struct shared_call call;
-    /* PAMI_EAGAIN: there is no arena, nothing was done, and so it is on all members. */
+    /* PAMI_EAGAIN: there is no arena, nothing was done, and so it is on all members. PAMI_INVAL:
+     * others called it with other arguments. */
     void (*done)(struct shared_machine *machine, pami_result_t result);
-    uint64_t first, ticks;          /* of the arena, for this collective */
-    uint64_t posted, taken, staged; /* ticks of those */
-    uint64_t segment;               /* bytes of the message, or of each block, in a tick */
-    uint64_t part;                  /* rows with parts: bytes between two of them in a slot */
-    uint32_t waiting[LINE_KINDS];   /* members below this one have been seen to have come */
-    bool split;                     /* allreduce: each member combines a part */
-    bool counted;                   /* crowded arena: the last to arrive combines for all */
+    uint64_t tick, stamp; /* of the arena, for this collective */
+    uint64_t segments;    /* it has, and so many are: */
+    uint64_t posted, taken, staged;
+    uint64_t segment;             /* bytes of the message, or of each block, in one */
+    uint64_t part;                /* rows with parts: bytes between two of them in a slot */
+    uint32_t waiting[LINE_KINDS]; /* members below this one have been seen to have come */
+    bool split;                   /* allreduce: each member combines a part */
+    bool counted;                 /* crowded arena: the last to arrive combines for all */
     bool started;
+    bool disagrees; /* others run something else than this machine does: it fails */
+    bool abandoned;
 };
 
 /* The arena can do this: the same answer on all members. */
@@ -80,7 +84,7 @@ static inline bool shared_can(const struct arena *arena, const struct shared_cal
 }
 
 /*
- * Prepares a machine and reserves its ticks: members do this in the same order for each arena. It
+ * Prepares a machine and reserves its tick: members do this in the same order for each arena. It
  * communicates nothing. The call is copied, unless it is
  * the machine's own; what it points at stays the caller's.
  */
@@ -94,8 +98,12 @@ bool shared_is_next(const struct shared_machine *machine);
 /* Never blocks; `done` is called from an advance or before this returns. */
 void shared_start(struct shared_machine *machine);
 
-/* Forgets a machine whose collective has failed elsewhere; `done` is not called. The arena cannot
- * be used by its group any more. */
+/* Its collective has failed elsewhere: when its turn comes, it fails on all members that wait for
+ * this one as well, and `done` is called with PAMI_INVAL. It need not have been started. */
+void shared_abandon(struct shared_machine *machine);
+
+/* Forgets a machine because a member has gone; `done` is not called. The arena cannot be used by
+ * its group any more. */
 void shared_give_up(struct shared_machine *machine);
 
 /* ---- between the files of this folder ---- */
@@ -118,15 +126,21 @@ void shared_take_stage(struct shared_machine *machine, uint64_t index);
 void shared_combine_all(struct shared_machine *machine, char *result);
 void shared_take_result(struct shared_machine *machine, const char *result);
 
-/* The slot of a member in the machine's tick number `index`. */
+/* Its data lies beside the counters. */
+static inline bool shared_is_inline(const struct shared_machine *machine)
+{
+    return machine->segments == 1 && machine->segment <= ARENA_INLINE && machine->part == 0;
+}
+
+/* The slot of a member for segment `index`. */
 static inline char *shared_slot(const struct shared_machine *machine, uint64_t index,
                                 uint32_t member)
 {
     const struct arena *arena = machine->arena;
 
-    if (machine->ticks == 1 && machine->segment <= ARENA_INLINE && machine->part == 0)
-        return (char *)arena_line(arena, LINE_POST, machine->first + index, member)->data;
-    return arena_buffer(arena, machine->first + index, member);
+    if (shared_is_inline(machine))
+        return (char *)arena_line(arena, LINE_POST, machine->tick, member)->data;
+    return arena_buffer(arena, machine->tick + index, member);
 }
 
 /* Bytes of segment `index` of something `total` bytes long, and of a part of it. */
