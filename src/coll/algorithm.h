@@ -20,11 +20,8 @@
 #define NEEDS_COMMUTATIVE 1u  /* reductions: a commutative operator */
 #define NEEDS_POWER_OF_TWO 2u /* members */
 #define NEEDS_EVEN 4u         /* members */
-#define NEEDS_DENSE 8u        /* blocks that follow one another */
-#define NEEDS_EQUAL 16u       /* blocks of equal bytes */
-#define NEEDS_DIVISIBLE 32u   /* at least one element for each member */
-#define NEEDS_ONE_NODE 64u    /* all members share a node's memory */
-#define NEEDS_LEVELS 128u     /* several nodes, one of them with several members */
+#define NEEDS_ONE_NODE 8u     /* all members share a node's memory */
+#define NEEDS_LEVELS 16u      /* several nodes, one of them with several members */
 
 struct collective;
 struct group;

@@ -56,10 +56,8 @@ struct group *coll_group_of(const char *function, struct context *context, pami_
 static pami_result_t needs_more(const struct algorithm *row, unsigned unmet)
 {
     static const char *const why[] = {
-        "a commutative operator",    "a power of two of members",
-        "an even number of members", "blocks that follow one another",
-        "blocks of equal size",      "at least one element for each member",
-        "members on one node",       "several nodes with several members",
+        "a commutative operator", "a power of two of members",          "an even number of members",
+        "members on one node",    "several nodes with several members",
     };
     unsigned first = (unsigned)__builtin_ctz(unmet);
 

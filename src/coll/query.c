@@ -2,8 +2,9 @@
  * The lists of algorithms that programs see: which rows, their handles, names and metadata.
  *
  * The lists depend on the type and the number of members only, so the same position means the same
- * algorithm on all members. List 0 starts with Auto; a row that needs something of the arguments is
- * in list 1, one that can never work with so many members in none.
+ * algorithm on all members. List 0 starts with Auto, under other names too; a row that
+ * needs something of the arguments is in list 1, one that can never work with so many members in
+ * none.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -22,15 +23,6 @@ static char row_names[COLL_ROWS_MAX][NAME_BYTES];
 static char auto_name[] = "I0:Auto:AM:AM";
 static pthread_once_t names_once = PTHREAD_ONCE_INIT;
 
-static void make_names(void)
-{
-    for (size_t i = 0; i < algorithm_count && i < COLL_ROWS_MAX; i++)
-        snprintf(row_names[i], NAME_BYTES, "I0:%s:%s", algorithm_table[i].name,
-                 algorithm_table[i].make == shared_make ? "SHMEM:SHMEM" : "AM:AM");
-}
-
-/* ---- rows ---- */
-
 pami_xfer_type_t algorithm_row_type(pami_xfer_type_t type)
 {
     switch (type) {
@@ -46,6 +38,39 @@ pami_xfer_type_t algorithm_row_type(pami_xfer_type_t type)
         return type;
     }
 }
+
+/* Existing programs look for these first, and only then take the first one: all mean Auto. */
+struct alias {
+    pami_xfer_type_t type; /* PAMI_XFER_COUNT: any, in geometries of one member */
+    char name[28];
+};
+
+static struct alias aliases[] = {
+    {PAMI_XFER_COUNT, "I0:OneTask:AUTO:AUTO"},
+    {PAMI_XFER_BARRIER, "I0:MultiSync:AUTO:AUTO"},
+    {PAMI_XFER_ALLREDUCE, "I0:Binomial:AUTO:AUTO"},
+    {PAMI_XFER_ALLGATHER, "I0:Binomial:AUTO:AUTO"},
+    {PAMI_XFER_SCATTER, "I0:Binomial:AUTO:AUTO"},
+    {PAMI_XFER_ALLTOALL, "I0:Ring:AUTO:AUTO"},
+    {PAMI_XFER_ALLTOALLV, "I0:M2MComposite:AUTO:AUTO"},
+};
+
+#define ALIASES (sizeof(aliases) / sizeof(aliases[0]))
+
+static bool has_alias(const struct geometry *geometry, pami_xfer_type_t type, size_t i)
+{
+    return aliases[i].type == PAMI_XFER_COUNT ? geometry->topology.size == 1
+                                              : aliases[i].type == algorithm_row_type(type);
+}
+
+static void make_names(void)
+{
+    for (size_t i = 0; i < algorithm_count && i < COLL_ROWS_MAX; i++)
+        snprintf(row_names[i], NAME_BYTES, "I0:%s:%s", algorithm_table[i].name,
+                 algorithm_table[i].make == shared_make ? "SHMEM:SHMEM" : "AM:AM");
+}
+
+/* ---- rows ---- */
 
 unsigned algorithm_unmet_by_members(const struct algorithm *row, const struct group *group)
 {
@@ -63,30 +88,13 @@ unsigned algorithm_unmet_by_members(const struct algorithm *row, const struct gr
     return unmet;
 }
 
-static bool are_equal(const uint64_t *sizes, uint32_t count)
-{
-    for (uint32_t i = 1; sizes != NULL && i < count; i++)
-        if (sizes[i] != sizes[0])
-            return false;
-    return true;
-}
-
 unsigned algorithm_unmet(const struct algorithm *row, const struct collective *collective,
                          const struct group *group)
 {
     unsigned unmet = algorithm_unmet_by_members(row, group);
-    uint32_t size = group->size;
 
     if ((row->needs & NEEDS_COMMUTATIVE) && !collective->commutative)
         unmet |= NEEDS_COMMUTATIVE;
-    if ((row->needs & NEEDS_DENSE) &&
-        (collective->send.blocks >= BLOCKS_LISTED || collective->recv.blocks >= BLOCKS_LISTED))
-        unmet |= NEEDS_DENSE;
-    if ((row->needs & NEEDS_EQUAL) &&
-        (!are_equal(collective->send_bytes, size) || !are_equal(collective->recv_bytes, size)))
-        unmet |= NEEDS_EQUAL;
-    if ((row->needs & NEEDS_DIVISIBLE) && collective->bytes / collective->element < size)
-        unmet |= NEEDS_DIVISIBLE;
     return unmet;
 }
 
@@ -101,20 +109,7 @@ const struct algorithm *algorithm_find(pami_xfer_type_t type, const char *name)
 /* What remains to be asked of the arguments when the members fit. */
 static unsigned needs_of_arguments(const struct algorithm *row)
 {
-    unsigned needs =
-        row->needs & ~(NEEDS_POWER_OF_TWO | NEEDS_EVEN | NEEDS_ONE_NODE | NEEDS_LEVELS);
-
-    switch (row->type) {
-    case PAMI_XFER_ALLGATHERV:
-    case PAMI_XFER_GATHERV:
-    case PAMI_XFER_SCATTERV:
-    case PAMI_XFER_ALLTOALLV:
-        return needs;
-    case PAMI_XFER_REDUCE_SCATTER:
-        return needs & ~NEEDS_DENSE;
-    default:
-        return needs & ~(NEEDS_DENSE | NEEDS_EQUAL);
-    }
+    return row->needs & NEEDS_COMMUTATIVE;
 }
 
 /* The geometry as a group, for questions about members. */
@@ -176,7 +171,6 @@ static metadata_result_t check_arguments(struct pami_xfer_t *in)
     struct geometry *geometry = in != NULL ? algorithm_handle_geometry(in->algorithm) : NULL;
     struct collective collective;
     struct group group;
-    unsigned unmet;
 
     if (geometry == NULL || (row = algorithm_handle_row(in->algorithm)) == NULL) {
         answer.check.unspecified = geometry == NULL;
@@ -187,19 +181,15 @@ static metadata_result_t check_arguments(struct pami_xfer_t *in)
         answer.check.unspecified = 1;
         return answer;
     }
-    unmet = algorithm_unmet(row, &collective, &group);
-    answer.check.datatype_op = (unmet & NEEDS_COMMUTATIVE) != 0;
-    answer.check.range = (unmet & NEEDS_DIVISIBLE) != 0;
-    answer.check.continuous_recv = (unmet & NEEDS_DENSE) != 0;
-    answer.check.unspecified = (unmet & ~(NEEDS_COMMUTATIVE | NEEDS_DIVISIBLE | NEEDS_DENSE)) != 0;
+    answer.check.datatype_op = algorithm_unmet(row, &collective, &group) != 0;
     collective_release(&collective);
     return answer;
 }
 
-static void fill_metadata(pami_metadata_t *metadata, const struct algorithm *row)
+static void fill_metadata(pami_metadata_t *metadata, const struct algorithm *row, char *name)
 {
     *metadata = (pami_metadata_t){
-        .name = row != NULL ? row_names[row - algorithm_table] : auto_name,
+        .name = row != NULL ? row_names[row - algorithm_table] : name,
         .version = 1,
         .range_hi = SIZE_MAX,
         .send_min_align = 1,
@@ -215,7 +205,6 @@ static void fill_metadata(pami_metadata_t *metadata, const struct algorithm *row
         return;
     metadata->check_fn = check_arguments;
     metadata->check_correct.values.checkrequired = 1;
-    metadata->check_correct.values.nonlocal = (row->needs & (NEEDS_DENSE | NEEDS_EQUAL)) != 0;
 }
 
 /* ---- the calls ---- */
@@ -245,6 +234,8 @@ pami_result_t PAMI_Geometry_algorithms_num(pami_geometry_t handle, pami_xfer_typ
         result = error_set(PAMI_INVAL, "PAMI_Geometry_algorithms_num: lists_lengths: NULL");
     if (result != PAMI_SUCCESS)
         return result;
+    for (size_t i = 0; i < ALIASES; i++)
+        lengths[0] += has_alias(geometry, coll_type, i);
     for (size_t i = 0; i < algorithm_count; i++) {
         int list = list_of(&algorithm_table[i], coll_type, geometry);
 
@@ -263,15 +254,16 @@ struct filling {
     size_t room, used;
 };
 
+/* `name` when it is no row. */
 static void put(struct filling *list, pami_geometry_t geometry, pami_xfer_type_t type,
-                const struct algorithm *row)
+                const struct algorithm *row, char *name)
 {
     if (list->used == list->room)
         return;
     if (list->handles != NULL)
         list->handles[list->used] = algorithm_handle_make(geometry, type, row);
     if (list->metadata != NULL)
-        fill_metadata(&list->metadata[list->used], row);
+        fill_metadata(&list->metadata[list->used], row, name);
     list->used++;
 }
 
@@ -286,12 +278,15 @@ pami_result_t PAMI_Geometry_algorithms_query(pami_geometry_t handle, pami_xfer_t
 
     if (result != PAMI_SUCCESS)
         return result;
-    put(&lists[0], handle, colltype, NULL);
+    put(&lists[0], handle, colltype, NULL, auto_name);
+    for (size_t i = 0; i < ALIASES; i++)
+        if (has_alias(geometry, colltype, i))
+            put(&lists[0], handle, colltype, NULL, aliases[i].name);
     for (size_t i = 0; i < algorithm_count; i++) {
         int list = list_of(&algorithm_table[i], colltype, geometry);
 
         if (list >= 0)
-            put(&lists[list], handle, colltype, &algorithm_table[i]);
+            put(&lists[list], handle, colltype, &algorithm_table[i], NULL);
     }
     return PAMI_SUCCESS;
 }

@@ -38,9 +38,6 @@ void report_needs(unsigned needs, char *text, size_t size)
         {NEEDS_COMMUTATIVE, "a commutative operator"},
         {NEEDS_POWER_OF_TWO, "a power of two of members"},
         {NEEDS_EVEN, "an even number of members"},
-        {NEEDS_DENSE, "blocks that follow one another"},
-        {NEEDS_EQUAL, "blocks of equal size"},
-        {NEEDS_DIVISIBLE, "an element for each member"},
         {NEEDS_ONE_NODE, "members on one node"},
         {NEEDS_LEVELS, "several nodes, one with several members"},
     };

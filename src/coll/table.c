@@ -151,12 +151,6 @@ const struct algorithm algorithm_table[] = {
     {PAMI_XFER_ALLGATHERV, "Bruck",
      "In step k everybody sends all it has to the member 2^k before it: log(n) messages.",
      .schedule = &allgather_bruck},
-    {PAMI_XFER_ALLGATHERV, "RecursiveDoubling",
-     "In step k members whose ranks differ in bit k exchange all they have.",
-     .schedule = &allgather_doubling, .needs = NEEDS_POWER_OF_TWO | NEEDS_DENSE},
-    {PAMI_XFER_ALLGATHERV, "NeighborExchange",
-     "Pairs of blocks move both ways along the ring: half the steps.",
-     .schedule = &allgather_neighbor, .needs = NEEDS_EVEN | NEEDS_DENSE},
     {PAMI_XFER_ALLGATHERV, "Linear", "Everybody sends its block to everybody.",
      .schedule = &allgather_linear, .window = MANY},
 

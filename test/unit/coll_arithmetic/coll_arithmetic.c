@@ -25,12 +25,9 @@ static bool admits(const struct problem *problem)
     uint32_t size = problem->size;
 
     /* Rows without a schedule make their machines otherwise. */
-    return problem->algorithm->schedule &&
-           !((needs & NEEDS_COMMUTATIVE && problem->ordered) ||
-             (needs & NEEDS_POWER_OF_TWO && (size & (size - 1))) ||
-             (needs & NEEDS_EVEN && size % 2) || (needs & NEEDS_DENSE && problem->scattered) ||
-             (needs & NEEDS_EQUAL && problem->varied) ||
-             (needs & NEEDS_DIVISIBLE && problem->cells < size));
+    return problem->algorithm->schedule && !((needs & NEEDS_COMMUTATIVE && problem->ordered) ||
+                                             (needs & NEEDS_POWER_OF_TWO && (size & (size - 1))) ||
+                                             (needs & NEEDS_EVEN && size % 2));
 }
 
 static bool rooted(pami_xfer_type_t type)
@@ -64,10 +61,6 @@ static struct problem problem_of(const struct algorithm *algorithm, uint32_t siz
         problem.cells *= size;
     if (algorithm->needs & NEEDS_COMMUTATIVE)
         problem.ordered = false;
-    if (algorithm->needs & NEEDS_DENSE)
-        problem.scattered = false;
-    if (algorithm->needs & NEEDS_EQUAL)
-        problem.varied = false;
     return problem;
 }
 
