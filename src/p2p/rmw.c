@@ -2,8 +2,9 @@
  * PAMI_Rmw: atomic operations on a word of another task.
  *
  * Where the word is mapped here, in this task or in a neighbour's heap, the caller executes it
- * inside the call. Else it travels to the target in one packet, its advance executes it, and the
- * answer completes it: RMW_REPLY with the old value, or an ACK. Atomicity is in atomic.h.
+ * inside the call, unless a hint forbids that. Else it travels to the target in one packet, its
+ * advance executes it, and the answer completes it: RMW_REPLY with the old value, or an ACK.
+ * Atomicity is in atomic.h.
  *
  * What comes in a packet is checked, the address by the kernel, before the word is touched: a
  * wrong one is answered with an error.
@@ -146,6 +147,12 @@ static void *mapped(const struct p2p *p2p, const struct peer *peer, void *remote
     return NULL;
 }
 
+static inline bool avoids_memory(const struct context *context, const pami_rmw_t *rmw)
+{
+    return rmw->hints.use_shmem == PAMI_HINT_DISABLE &&
+           endpoint_task(rmw->dest) != context->core->task;
+}
+
 static void rmw_free(struct p2p *p2p, struct operation *operation)
 {
     handle_drop(&p2p->handles, operation->handle);
@@ -194,31 +201,6 @@ static const struct operation_ops rmw_ops = {
     .free = rmw_free,
 };
 
-__attribute__((noinline)) static pami_result_t send_rmw(struct p2p *p2p, struct peer *peer,
-                                                        const pami_rmw_t *from, unsigned width)
-{
-    struct rmw *rmw = pool_get(&p2p->rmws);
-
-    if (rmw == NULL)
-        return error_set(PAMI_ENOMEM, "PAMI_Rmw: out of memory");
-    *rmw = (struct rmw){
-        .meta = {.address = (uint64_t)(uintptr_t)from->remote, .request = request_of(from, width)},
-        .local = from->operation & PAMI_ATOMIC_FETCH ? from->local : NULL,
-        .done_fn = from->done_fn,
-        .cookie = from->cookie,
-    };
-    operation_init(&rmw->op, &rmw_ops, peer);
-    rmw->op.handle = handle_new(&p2p->handles, rmw);
-    if (rmw->op.handle == 0) {
-        pool_put(&p2p->rmws, rmw);
-        return error_set(PAMI_ENOMEM, "PAMI_Rmw: too many operations wait for an answer");
-    }
-    rmw->epoch = operation_begin(peer);
-    p2p->context->counters[COUNTER_RMW_SENT]++;
-    operation_launch(p2p, &rmw->op);
-    return PAMI_SUCCESS;
-}
-
 /* The destination cannot be had. That it has left is no fault of the caller, who learns of it from
  * the callback. */
 __attribute__((noinline)) static pami_result_t no_peer(struct context *context,
@@ -232,6 +214,35 @@ __attribute__((noinline)) static pami_result_t no_peer(struct context *context,
         return error_set(PAMI_ENOMEM, "PAMI_Rmw: out of memory");
     return error_set(PAMI_INVAL, "PAMI_Rmw: dest: endpoint %u is not one that can be reached",
                      rmw->dest);
+}
+
+__attribute__((noinline)) static pami_result_t send_rmw(struct p2p *p2p, struct peer *peer,
+                                                        const pami_rmw_t *from, unsigned width)
+{
+    struct rmw *rmw = pool_get(&p2p->rmws);
+    int error = 0;
+
+    if (rmw == NULL)
+        return error_set(PAMI_ENOMEM, "PAMI_Rmw: out of memory");
+    *rmw = (struct rmw){
+        .meta = {.address = (uint64_t)(uintptr_t)from->remote, .request = request_of(from, width)},
+        .local = from->operation & PAMI_ATOMIC_FETCH ? from->local : NULL,
+        .done_fn = from->done_fn,
+        .cookie = from->cookie,
+    };
+    operation_init(&rmw->op, &rmw_ops, peer);
+    if (from->hints.use_shmem == PAMI_HINT_DISABLE)
+        error = peer_packet_path(p2p, peer, &rmw->op.path);
+    if (error == 0 && (rmw->op.handle = handle_new(&p2p->handles, rmw)) == 0)
+        error = -ENOMEM;
+    if (error != 0) {
+        pool_put(&p2p->rmws, rmw);
+        return no_peer(p2p->context, from, error);
+    }
+    rmw->epoch = operation_begin(peer);
+    p2p->context->counters[COUNTER_RMW_SENT]++;
+    operation_launch(p2p, &rmw->op);
+    return PAMI_SUCCESS;
 }
 
 pami_result_t PAMI_Rmw(pami_context_t handle, pami_rmw_t *parameters)
@@ -258,7 +269,7 @@ pami_result_t PAMI_Rmw(pami_context_t handle, pami_rmw_t *parameters)
     word = path_address(peer->path, (uint64_t)(uintptr_t)parameters->remote, width);
     if (word == NULL)
         word = mapped(context->p2p, peer, parameters->remote, width);
-    if (word == NULL)
+    if (word == NULL || unlikely(avoids_memory(context, parameters)))
         return send_rmw(context->p2p, peer, parameters, width);
     request = request_of(parameters, width);
     old = atomic_apply(word, &request);
