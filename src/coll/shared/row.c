@@ -17,10 +17,6 @@
 #include "coll/shared/shared.h"
 #include "util/error.h"
 
-/* Own data up to this is read at the call, if need be into memory of ours: programs pass stack
- * memory. */
-#define KEEP_BYTES 512u
-
 struct shared_run {
     struct machine machine;
     struct shared_machine shared;
@@ -30,7 +26,7 @@ struct shared_run {
     bool abandoned; /* given up: ends when its turn comes, also after its release */
     bool released;
     bool keeps; /* `kept` has a copy of the source */
-    char kept[KEEP_BYTES];
+    char kept[SHARED_KEEP_BYTES];
 };
 
 static struct shared_run *run_of(struct machine *machine)
@@ -197,7 +193,7 @@ static void keep_contribution(struct shared_run *run)
     uint64_t most = blocks == 1 ? shared_block_bytes(call, rank) : call->bytes;
 
     if (call->kind == SHARED_BARRIER || call->kind == SHARED_BROADCAST || call->in_place ||
-        most == 0 || most > KEEP_BYTES / blocks ||
+        most == 0 || most > SHARED_KEEP_BYTES / blocks ||
         (call->kind == SHARED_SCATTER && call->root != rank))
         return;
     for (uint32_t i = 0; i < blocks; i++) {

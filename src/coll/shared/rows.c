@@ -128,13 +128,13 @@ static const char *own_operand(const struct shared_machine *machine, uint32_t bl
 #define POSTED UINT32_MAX
 
 /*
- * The operands of the members 0..count-1 in their slots, `shift` bytes into them, into scratch
+ * The operands of the members 0..count-1 in their slots, `shift` bytes into them, combined `into`
  * memory; the own one may be in the source. Strictly from the last to the first.
  */
-static char *combine_slots(const struct shared_machine *machine, uint64_t index, uint32_t count,
-                           uint64_t shift, uint32_t own_block, uint64_t own_offset, uint64_t bytes)
+static void combine_slots(const struct shared_machine *machine, uint64_t index, uint32_t count,
+                          uint64_t shift, uint32_t own_block, uint64_t own_offset, uint64_t bytes,
+                          char *into)
 {
-    char *into = machine->arena->shared->scratch[0];
     uint32_t rank = machine->arena->rank;
 
     for (uint32_t i = bytes != 0 ? count : 0; i-- > 0;) {
@@ -147,6 +147,25 @@ static char *combine_slots(const struct shared_machine *machine, uint64_t index,
         else
             combine(machine, into, data, bytes);
     }
+}
+
+/*
+ * The same, and to byte `start` of the destination; `start` is also where the own operand begins.
+ * Returns where they were combined: in the destination itself if that is possible, which saves a
+ * copy. The own operand must not be there, and a user's operator sees aligned data.
+ */
+static const char *take_operands(const struct shared_machine *machine, uint64_t index,
+                                 uint32_t count, uint64_t shift, uint32_t own_block, uint64_t start,
+                                 uint64_t bytes)
+{
+    const struct shared_call *call = &machine->call;
+    bool direct = bytes != 0 && is_plain(&call->recv) && !operator_is_user(call->op) &&
+                  (own_block == POSTED || !call->in_place);
+    char *into = direct ? data_at(&call->recv, 0, start) : machine->arena->shared->scratch[0];
+
+    combine_slots(machine, index, count, shift, own_block, start, bytes, into);
+    if (!direct)
+        write_map(&call->recv, 0, start, bytes, into);
     return into;
 }
 
@@ -248,6 +267,13 @@ static void post_parts(struct shared_machine *machine, uint64_t index)
 
 /* ---- taking ---- */
 
+/* The own data of an all-gather or scan were posted at the call, and the source need not have them
+ * any more. */
+static bool reads_slot(const struct shared_machine *machine)
+{
+    return shared_block_bytes(&machine->call, machine->arena->rank) <= SHARED_KEEP_BYTES;
+}
+
 static void take_nothing(struct shared_machine *machine, uint64_t index)
 {
     (void)machine, (void)index;
@@ -263,10 +289,8 @@ static void take_broadcast(struct shared_machine *machine, uint64_t index)
 /* `own`: block of the source with the own operand, or POSTED. */
 static void take_combined(struct shared_machine *machine, uint64_t index, uint32_t own)
 {
-    uint64_t start = start_of(machine, index), bytes = bytes_of(machine, 0, index);
-
-    write_map(&machine->call.recv, 0, start, bytes,
-              combine_slots(machine, index, machine->arena->size, 0, own, start, bytes));
+    take_operands(machine, index, machine->arena->size, 0, own, start_of(machine, index),
+                  bytes_of(machine, 0, index));
 }
 
 static void take_allreduce(struct shared_machine *machine, uint64_t index)
@@ -282,12 +306,11 @@ static void take_reduce(struct shared_machine *machine, uint64_t index)
 
 static void take_scan(struct shared_machine *machine, uint64_t index)
 {
-    uint64_t start = start_of(machine, index), bytes = bytes_of(machine, 0, index);
     uint32_t count = machine->arena->rank + !machine->call.exclusive;
 
     if (count > 0)
-        write_map(&machine->call.recv, 0, start, bytes,
-                  combine_slots(machine, index, count, 0, POSTED, start, bytes));
+        take_operands(machine, index, count, 0, reads_slot(machine) ? POSTED : 0,
+                      start_of(machine, index), bytes_of(machine, 0, index));
 }
 
 static void take_others(struct shared_machine *machine, uint64_t index)
@@ -305,9 +328,13 @@ static void take_allgather(struct shared_machine *machine, uint64_t index)
     uint32_t rank = machine->arena->rank;
 
     take_others(machine, index);
-    if (!machine->call.in_place)
+    if (machine->call.in_place)
+        return;
+    if (reads_slot(machine))
         write_map(&machine->call.recv, rank, start_of(machine, index),
                   bytes_of(machine, rank, index), shared_slot(machine, index, rank));
+    else
+        copy_own(machine, 0, rank, start_of(machine, index), bytes_of(machine, rank, index));
 }
 
 static void take_gather(struct shared_machine *machine, uint64_t index)
@@ -349,9 +376,8 @@ static void take_reduce_scatter(struct shared_machine *machine, uint64_t index)
     const struct arena *arena = machine->arena;
     uint64_t start = start_of(machine, index), bytes = bytes_of(machine, arena->rank, index);
 
-    write_map(&machine->call.recv, 0, start, bytes,
-              combine_slots(machine, index, arena->size, arena->rank * machine->part, arena->rank,
-                            start, bytes));
+    take_operands(machine, index, arena->size, arena->rank * machine->part, arena->rank, start,
+                  bytes);
 }
 
 /* ---- an all-reduce in parts: member r combines part r of every segment ---- */
@@ -378,16 +404,16 @@ static void take_split(struct shared_machine *machine, uint64_t index)
     const struct arena *arena = machine->arena;
     uint64_t shift = arena->rank * machine->part, start = start_of(machine, index) + shift;
     uint64_t bytes = part_bytes(machine, index, arena->rank);
-    char *result, *slot = shared_slot(machine, index, arena->rank) + shift;
+    const char *result;
+    char *slot = shared_slot(machine, index, arena->rank) + shift;
 
     if (bytes == 0)
         return;
-    result = combine_slots(machine, index, arena->size, shift, 0, start, bytes);
+    result = take_operands(machine, index, arena->size, shift, 0, start, bytes);
     if (bytes >= stream_bytes(machine))
         stream_copy(slot, result, bytes);
     else
         memcpy(slot, result, bytes);
-    write_map(&machine->call.recv, 0, start, bytes, result);
 }
 
 void shared_take_stage(struct shared_machine *machine, uint64_t index)
@@ -405,10 +431,14 @@ void shared_take_stage(struct shared_machine *machine, uint64_t index)
 
 void shared_combine_all(struct shared_machine *machine, char *result)
 {
+    char *scratch = machine->arena->shared->scratch[0];
+    bool aligned = operator_is_user(machine->call.op);
     uint64_t bytes = machine->call.bytes;
 
-    if (bytes != 0)
-        memcpy(result, combine_slots(machine, 0, machine->arena->size, 0, POSTED, 0, bytes), bytes);
+    combine_slots(machine, 0, machine->arena->size, 0, POSTED, 0, bytes,
+                  aligned ? scratch : result);
+    if (aligned)
+        memcpy(result, scratch, bytes);
 }
 
 void shared_take_result(struct shared_machine *machine, const char *result)

@@ -24,6 +24,10 @@
 #include "coll/shared/arena.h"
 #include "type/type.h"
 
+/* Own data up to this is read at the call, if need be into memory of ours: programs pass stack
+ * memory. */
+#define SHARED_KEEP_BYTES 512u
+
 enum shared_kind {
     SHARED_BARRIER,
     SHARED_BROADCAST,
