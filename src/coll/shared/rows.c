@@ -295,7 +295,7 @@ static void take_combined(struct shared_machine *machine, uint64_t index, uint32
 
 static void take_allreduce(struct shared_machine *machine, uint64_t index)
 {
-    take_combined(machine, index, POSTED);
+    take_combined(machine, index, reads_slot(machine) ? POSTED : 0);
 }
 
 static void take_reduce(struct shared_machine *machine, uint64_t index)
