@@ -102,7 +102,10 @@ lib_objects := $(lib_sources:%.c=$(BUILD)/obj/%.o)
 
 tool_names     := $(notdir $(call programs,tools))
 example_names  := $(call programs,examples)
-bench_names    := $(filter-out bench/peer,$(call programs,bench))
+# Programs that measure libfabric itself are the only ones linked with it.
+fabric_names   := bench/limit_ofi
+bench_names    := $(filter-out bench/peer $(if $(FABRIC_LIBS),,$(fabric_names)),\
+                      $(call programs,bench))
 test_kinds     := $(notdir $(patsubst %/,%,$(wildcard test/*/)))
 test_names     := $(foreach kind,$(test_kinds),$(call programs,test/$(kind)))
 shell_tests    := $(sort $(wildcard test/*/*.sh))
@@ -203,6 +206,9 @@ $(1): $(call objects_of,$(2)) $(shared) $(links)
 	$$(call say,LINK,$$@) mkdir -p $$(@D) && $$(link) -o $$@ $$(filter %.o,$$^) \
 	    -L$(BUILD)/lib -lpami -Wl,-rpath,'$$$$ORIGIN/$(3)lib' $$(LIBS)
 endef
+
+$(fabric_names:%=$(BUILD)/obj/%.o): extra += $(FABRIC_CFLAGS)
+$(fabric_names:%=$(BUILD)/%): LIBS += $(FABRIC_LIBS)
 
 empty :=
 space := $(empty) $(empty)

@@ -47,8 +47,8 @@ sub command
     if ($contender =~ /^ours/) {
         my ($program, @arguments) = @{ $suite->{variants}{$contender} // $suite->{ours} };
         return (undef, 'not built') if !-x "$bench/$program" || !-x "$build/bin/pamirun";
-        my @set = $contender eq 'ours-flat' ? ('env', @{ $suite->{flat} }) : ();
-        return [@set, "$build/bin/pamirun", '-n', $n, @{ $suite->{pamirun} // [] },
+        my @set = (@{ $suite->{set} // [] }, $contender eq 'ours-flat' ? @{ $suite->{flat} } : ());
+        return [@set ? ('env', @set) : (), "$build/bin/pamirun", '-n', $n, @{ $suite->{pamirun} // [] },
             "$bench/$program", @arguments];
     }
     if ($contender eq 'limit') {
@@ -56,7 +56,7 @@ sub command
         return (undef, 'not built') if !-x "$bench/$program";
         return ["$bench/$program", @arguments];
     }
-    if ($contender =~ /^(?:ucx-(tag|am|rma)|(uct))$/) {
+    if ($contender =~ /^(?:ucx-(tag|am|rma)(?:-tcp)?|(uct))$/) {
         return (undef, 'not installed') if !find('ucx_perftest');
         return (undef, 'no such test')  if !$suite->{ucx};
         return ["$self->{source}/peer/ucx", $suite->{ucx}, $1 // $2];
@@ -71,13 +71,20 @@ sub command
     my @launch = ($mpirun, '-n', $n);
     if ($flavour eq 'mpich') {
         push @launch, qw(-bind-to none);
+        # As if each task were on a host of its own; what then carries it is UCX, see run_once.
+        push @launch, qw(-genv MPIR_CVAR_NOLOCAL 1) if $contender =~ /-tcp$/;
     } else {
         # The programs pin themselves, as ours do, so that everybody runs in the same places.
         push @launch, qw(--allow-run-as-root --oversubscribe --bind-to none);
         push @launch, qw(--mca mpi_yield_when_idle 1) if !$suite->{pin};
-        push @launch, $contender eq 'openmpi-ucx'
-            ? qw(--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any)
-            : (qw(--mca pml ob1 --mca btl), "vader,self");
+        my %way = (
+            'openmpi-ucx' =>
+                [qw(--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any)],
+            'openmpi-tcp' => [qw(--mca pml ob1 --mca btl), "tcp,self", qw(--mca btl_tcp_if_include lo)],
+            'openmpi-ofi' => [qw(--mca pml cm --mca mtl ofi --mca btl self
+                --mca mtl_ofi_provider_include tcp;ofi_rxm)],
+        );
+        push @launch, @{ $way{$contender} // [qw(--mca pml ob1 --mca btl), "vader,self"] };
     }
     unshift @launch, qw(env MPIR_CVAR_ASYNC_PROGRESS=1) if $contender eq 'mpich-thread';
     return [@launch, "$bench/peer/$program.$flavour", @arguments];
@@ -153,7 +160,8 @@ sub run_once
     local %ENV = %ENV;
     delete $ENV{BENCH_PIN};
     $ENV{BENCH_PIN} = join ',', @{ $self->{cpus} } if $suite->{pin};
-    $ENV{UCX_TLS} = 'posix,sysv,cma,self';
+    $ENV{UCX_TLS} = $contender =~ /-tcp$/ ? 'tcp,self' : 'posix,sysv,cma,self';
+    $ENV{UCX_NET_DEVICES} = 'lo' if $contender =~ /-tcp$/;
     $ENV{UCX_LOG_LEVEL} = 'error';
 
     my ($busy, $own, $start) = (busy_seconds(), own_seconds(), time);

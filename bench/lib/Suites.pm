@@ -6,7 +6,8 @@
 #   name, group   group is what the command line names; suites of one group share a table
 #   tasks, pin    processes of the job; pin: one on each of the two cores, else the system places them
 #   ours          program under the build directory's bench/, and its arguments
-#   pamirun       further options of pamirun;   flat: settings of the contender "ours-flat"
+#   pamirun       further options of pamirun;   set: settings of ours, NAME=VALUE
+#   flat          settings of the contender "ours-flat"
 #   mpi           the same for the MPI peers;   ucx: test that peer/ucx is asked for
 #   limit         program and arguments that measure the machine's limit for these rows
 #   peers         which peers take part
@@ -52,6 +53,11 @@ our %about_contender = (
     'mpich-thread' => 'MPICH, MPI_THREAD_MULTIPLE and its thread for asynchronous progress',
     'openmpi-blocking' => 'the same, blocking collectives, which promise less',
     'mpich-blocking'   => 'MPICH, blocking collectives',
+    'openmpi-tcp' => 'Open MPI, ob1 over its own use of TCP',
+    'openmpi-ofi' => 'Open MPI over libfabric (tcp;ofi_rxm)',
+    'mpich-tcp'   => 'MPICH over UCX and TCP (Debian builds it without libfabric)',
+    'ucx-tag-tcp' => 'ucx_perftest over TCP, tagged messages; buffers not rewritten',
+    'ucx-am-tcp'  => 'ucx_perftest over TCP, active messages; neither rewritten nor copied out',
     'ucx-rma'     => 'ucx_perftest, one-sided operations on memory of its own; always the same place',
 );
 
@@ -500,7 +506,78 @@ my @coll = ({
     rows => [map { coll_row($_, 4 << 20) } qw(broadcast allreduce alltoall)],
 }, @crowded, @nodes);
 
+# Between nodes: two tasks on pretended nodes, joined by the ofi device over the loopback interface;
+# limit: the same libfabric provider by hand.
+my @over_tcp = qw(openmpi-tcp openmpi-ofi mpich-tcp ucx-tag-tcp ucx-am-tcp);
+my @mpi_tcp  = qw(openmpi-tcp openmpi-ofi mpich-tcp);
+my @stale    = qw(ucx-tag-tcp ucx-am-tcp);
+my %between  = (
+    group => 'network', tasks => 2, pin => 1, pamirun => ['--nodes', 2],
+    set => ['PAMI_NETWORK=ofi'],
+);
+
+# $bound: how near to the limit it is to come.
+sub network_row
+{
+    my ($row, $limit, $bound) = @_;
+    my $relation = $row->{better} eq 'less' ? '<=' : '>=';
+
+    $row->{id}       = "net $row->{id}";
+    $row->{by_probe} = 0;
+    $row->{limit}    = $limit;
+    $row->{target}   = [['peer', $relation, 1], defined $bound ? ['limit', $relation, $bound] : ()];
+    $row->{says}     = 'ahead' . (defined $bound ? ", $relation$bound limit" : '');
+    return $row;
+}
+
+my @network = ({
+    %between, name => 'net-latency', peers => \@over_tcp,
+    what => 'active message between nodes, half round trip, us; buffers rewritten',
+    ours => ['am_latency', '--max', '1m'], mpi => ['mpi_latency', '--max', '1m'], ucx => 'latency',
+    limit => ['limit_ofi', 'latency', '--max', '1m'],
+    rows => [
+        network_row(latency_row(8, ''), ['latency_ofi,8'], 1.15),
+        map({ network_row(latency_row($_, '', unfair => \@stale), ["latency_ofi,$_"]) }
+            4096, 65536, 1 << 20),
+    ],
+}, {
+    %between, name => 'net-bandwidth', peers => \@over_tcp,
+    what => 'one way between nodes, GB/s; the sender rewrites its buffers',
+    ours => ['am_bandwidth'], mpi => ['mpi_bandwidth'], ucx => 'bandwidth',
+    limit => ['limit_ofi', 'bandwidth'],
+    rows => [map { network_row(bandwidth_row($_, '', unfair => \@stale), ["bandwidth_ofi,$_"],
+        $_ >= 1 << 20 ? 0.95 : undef) } 65536, 1 << 20, 4 << 20],
+}, {
+    %between, name => 'net-rate', peers => \@over_tcp,
+    what => '8-byte messages between nodes to one receiver, million per second',
+    ours => ['am_rate'], mpi => ['mpi_rate'], ucx => 'rate', limit => ['limit_ofi', 'rate'],
+    rows => [network_row({ id => '1 sender', of => ['am_rate,1'], unit => 'M/s',
+        better => 'more' }, ['rate_ofi,1'], 0.8)],
+}, {
+    %between, name => 'net-rma', peers => ['openmpi-tcp', 'mpich-tcp'],
+    what => 'put and get between nodes, memory of the shared heap',
+    ours => ['rma', '--step', '3', '--block-min', '64k'],
+    mpi => ['mpi_rma', '--step', '3', '--block-min', '64k'],
+    limit => ['limit_ofi', 'rma', '--step', '3'],
+    rows => [
+        (map { network_row(onesided_row("${_}_latency", 8), ["${_}_latency,8"]) } qw(put get)),
+        (map { my $size = $_; map { network_row(onesided_row("${_}_bandwidth", $size),
+            ["${_}_bandwidth,$size"]) } qw(put get) } 32768, 2 << 20),
+        network_row(onesided_row('fetch_add', 8), []),
+    ],
+}, {
+    %between, name => 'net-coll', peers => \@mpi_tcp,
+    what => 'collectives of two tasks on two nodes, from the last start to the last end, us',
+    ours => ['coll', qw(barrier broadcast allreduce)],
+    mpi => ['mpi_coll', qw(barrier broadcast allreduce)],
+    rows => [
+        network_row(coll_row('barrier', 8)),
+        map({ my $bytes = $_; map { network_row(coll_row($_, $bytes)) } qw(broadcast allreduce) }
+            8, 65536, 1 << 20),
+    ],
+});
+
 our @suites = (@latency, @bandwidth, @rate, @rmw, @rma, @post, @threads, @overlap, @applications, @token,
-    @coll, @job);
+    @coll, @job, @network);
 
 1;
