@@ -1,10 +1,14 @@
 /*
  * Links: sending to one remote endpoint, in order and within its credits.
  *
- * A link may have `credits` packets under way that the receiver has not reported as read; that
- * bounds what a flood can take at a receiver that does not advance. Reports ride on packets of the
- * other direction, or go by themselves when a quarter of the credits is due; they need no credit,
- * so nobody ever waits for a credit in order to give one.
+ * A link may have so much under way that the receiver has not reported as read; that bounds what a
+ * flood can take at a receiver that does not advance. Reports ride on packets of the other
+ * direction, or go by themselves when a quarter of the credits is due; they need no credit, so
+ * nobody ever waits for a credit in order to give one.
+ *
+ * The first packet after an advance goes out at once. Short ones that follow it before the next
+ * advance gather in a buffer and go together then, or when there is enough of them: a call of the
+ * system costs twenty times what a short packet does otherwise.
  *
  * A packet that was copied into a buffer and which the provider then does not take waits in the
  * link's backlog: one destination's trouble is no other's.
@@ -52,6 +56,8 @@ static struct ofi_link *link_new(struct ofi_slot *slot, uint32_t endpoint)
     list_init(&link->backlog);
     list_init(&link->owing);
     list_init(&link->blocked);
+    list_init(&link->gathering);
+    link->burst = slot->pass - 1;
     if (u32map_put(&slot->map, endpoint, link) != 0) {
         free(link);
         return NULL;
@@ -102,6 +108,10 @@ void ofi_link_forget(struct ofi_link *link)
 {
     struct list *item;
 
+    if (link->open != NULL)
+        list_push_back(&link->slot->free, &link->open->operation.link);
+    link->open = NULL;
+    list_remove(&link->gathering);
     while ((item = list_pop_front(&link->backlog)) != NULL)
         list_push_back(&link->slot->free, item);
     list_remove(&link->blocked);
@@ -110,7 +120,7 @@ void ofi_link_forget(struct ofi_link *link)
 
 void ofi_link_free(struct ofi_link *link)
 {
-    for (uint32_t i = 0; link->held != NULL && i < link->slot->credits; i++)
+    for (uint32_t i = 0; link->held != NULL && i < link->slot->window; i++)
         free(link->held[i]);
     free(link->held);
     free(link);
@@ -123,7 +133,7 @@ static void write_frame(char *to, struct ofi_link *link, const struct packet *pa
     struct ofi_frame frame = {
         .token = link->token_out,
         .sequence = link->sent,
-        .read = link->received,
+        .read = link->received_units,
         .head = packet->head,
     };
 
@@ -134,12 +144,13 @@ static void write_frame(char *to, struct ofi_link *link, const struct packet *pa
 }
 
 /* A packet has been accepted. */
-static void count_packet(struct ofi_link *link, size_t body)
+static void count_packet(struct ofi_link *link, size_t body, bool first)
 {
     uint64_t *counters = link->path.port->params.counters;
 
     link->sent++;
-    link->reported = link->received;
+    link->sent_units += ofi_units(body, first);
+    link->reported = link->received_units;
     list_remove(&link->owing);
     counters[DEVICE_SENT]++;
     counters[DEVICE_SENT_BYTES] += body;
@@ -186,23 +197,82 @@ void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int
     list_push_front(&slot->free, &operation->link);
 }
 
-static int send_copy(struct ofi_link *link, const struct packet *packet, size_t body)
+/* NULL: none is free. */
+static struct ofi_buffer *buffer_get(struct ofi_link *link)
 {
-    struct ofi_slot *slot = link->slot;
-    struct list *item = list_pop_front(&slot->free);
+    struct list *item = list_pop_front(&link->slot->free);
     struct ofi_buffer *buffer;
 
     if (item == NULL)
-        return refuse(link, -EAGAIN);
+        return NULL;
     buffer = (struct ofi_buffer *)(void *)list_entry(item, struct ofi_operation, link);
     buffer->operation.to = link;
-    buffer->bytes = ofi_frame_bytes(body);
-    write_frame(buffer->memory, link, packet);
-    if (send_buffer(link, buffer) != 0) {
-        list_push_back(&link->backlog, &buffer->operation.link);
-        list_push_back(&slot->blocked, &link->blocked);
+    buffer->bytes = 0;
+    buffer->packets = 0;
+    return buffer;
+}
+
+/* Nothing of the link waits, or it waits behind what does. */
+static void send_or_wait(struct ofi_link *link, struct ofi_buffer *buffer)
+{
+    if (list_empty(&link->backlog) && send_buffer(link, buffer) == 0)
+        return;
+    if (list_empty(&link->backlog))
+        list_push_back(&link->slot->blocked, &link->blocked);
+    list_push_back(&link->backlog, &buffer->operation.link);
+}
+
+static void add_frame(struct ofi_link *link, struct ofi_buffer *buffer, const struct packet *packet,
+                      size_t body)
+{
+    write_frame(buffer->memory + buffer->bytes, link, packet);
+    buffer->bytes += ofi_frame_bytes(body);
+    buffer->packets++;
+}
+
+static int send_copy(struct ofi_link *link, const struct packet *packet, size_t body)
+{
+    struct ofi_buffer *buffer = buffer_get(link);
+
+    if (buffer == NULL)
+        return refuse(link, -EAGAIN);
+    add_frame(link, buffer, packet, body);
+    send_or_wait(link, buffer);
+    count_packet(link, body, true);
+    return 0;
+}
+
+void ofi_link_flush(struct ofi_link *link)
+{
+    struct ofi_buffer *buffer = link->open;
+
+    if (buffer == NULL)
+        return;
+    link->open = NULL;
+    list_remove(&link->gathering);
+    send_or_wait(link, buffer);
+}
+
+void ofi_links_flush(struct ofi_slot *slot)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &slot->gathering)
+        ofi_link_flush(list_entry(item, struct ofi_link, gathering));
+}
+
+static int gather(struct ofi_link *link, const struct packet *packet, size_t body)
+{
+    if (link->open == NULL) {
+        link->open = buffer_get(link);
+        if (link->open == NULL)
+            return refuse(link, -EAGAIN);
+        list_push_back(&link->slot->gathering, &link->gathering);
     }
-    count_packet(link, body);
+    add_frame(link, link->open, packet, body);
+    count_packet(link, body, link->open->packets == 1);
+    if (link->open->bytes + link->slot->gather_frame > link->slot->gather_max)
+        ofi_link_flush(link);
     return 0;
 }
 
@@ -220,7 +290,7 @@ static int send_injected(struct ofi_link *link, const struct packet *packet, siz
     ofi_leave(cancel);
     if (unlikely(error != 0))
         return refuse(link, provider_error(link, error));
-    count_packet(link, body);
+    count_packet(link, body, true);
     return 0;
 }
 
@@ -238,8 +308,18 @@ static inline int am(struct ofi_link *link, const struct packet *packet)
             ofi_link_ask(link);
         return refuse(link, -EAGAIN);
     }
-    if (unlikely(link->sent - link->sent_read >= slot->credits || !list_empty(&link->backlog)))
+    if (unlikely(link->sent_units - link->sent_read >= slot->credits ||
+                 !list_empty(&link->backlog)))
         return refuse(link, -EAGAIN);
+    if (ofi_frame_bytes(body) <= slot->gather_frame &&
+        (link->burst == slot->pass || link->open != NULL))
+        return gather(link, packet, body);
+    link->burst = slot->pass;
+    if (unlikely(link->open != NULL)) {
+        ofi_link_flush(link);
+        if (!list_empty(&link->backlog))
+            return refuse(link, -EAGAIN);
+    }
     if (body <= PACKET_SMALL && ofi_frame_bytes(body) <= slot->inject_max && packet->fill == NULL)
         return send_injected(link, packet, body);
     return send_copy(link, packet, body);
@@ -280,10 +360,9 @@ bool ofi_link_report(struct ofi_link *link, bool ask)
     struct ofi_frame frame = {
         .token = link->token_out,
         .sequence = link->sent,
-        .read = link->received,
+        .read = link->received_units,
         .head = {.protocol = PROTOCOL_READ, .origin = slot->endpoint, .aux = ask},
     };
-    struct list *item;
     struct ofi_buffer *buffer;
 
     if (link->address == FI_ADDR_UNSPEC || link->state == LINK_DEAD)
@@ -296,19 +375,17 @@ bool ofi_link_report(struct ofi_link *link, bool ask)
         if (error != 0)
             return false;
     } else {
-        item = list_pop_front(&slot->free);
-        if (item == NULL)
+        buffer = buffer_get(link);
+        if (buffer == NULL)
             return false;
-        buffer = (struct ofi_buffer *)(void *)list_entry(item, struct ofi_operation, link);
-        buffer->operation.to = link;
         buffer->bytes = sizeof(frame);
         memcpy(buffer->memory, &frame, sizeof(frame));
         if (send_buffer(link, buffer) != 0) {
-            list_push_front(&slot->free, item);
+            list_push_front(&slot->free, &buffer->operation.link);
             return false;
         }
     }
-    link->reported = link->received;
+    link->reported = link->received_units;
     return true;
 }
 

@@ -6,7 +6,8 @@
  *   provider.c    which libfabric provider, and why
  *   slot.c        one libfabric endpoint with its queues and buffers, for each context
  *   link.c        one remote endpoint: order, credits, sending
- *   port.c        receiving, completions, house-keeping
+ *   arrive.c      receiving
+ *   port.c        completions, house-keeping
  *   read.c        large data by remote reads
  *   sleep.c       contexts that sleep
  *   reception.c   the thread that knows the other tasks: who they are, where, and whether alive
@@ -54,8 +55,9 @@
 
 /*
  * What stands before every packet. `token` shows that the sender is who it says: a keyed hash of
- * the two endpoints. Packets of a link are numbered from 0; `read` is how many of the other
- * direction have been read. A frame's length is a multiple of 8.
+ * the two endpoints. Packets of a link are numbered from 0; `read` says how much of the other
+ * direction has been read, in units of credit (ofi_units). A frame's length is a multiple of 8. A
+ * message of the provider is one frame, or several of one link.
  */
 struct ofi_frame {
     uint64_t token;
@@ -72,6 +74,15 @@ _Static_assert(sizeof(struct ofi_frame) == 32, "bodies are aligned like frames")
 static inline size_t ofi_frame_bytes(size_t body)
 {
     return (sizeof(struct ofi_frame) + body + 7) & ~(size_t)7;
+}
+
+/*
+ * What a packet takes of its link's credit: little when it is small, so that many can be under way,
+ * more when it is the first of a message, because providers have trouble with many messages.
+ */
+static inline uint32_t ofi_units(size_t body, bool first)
+{
+    return 1 + (uint32_t)(ofi_frame_bytes(body) >> 9) + (first ? 31 : 0);
 }
 
 /* ---- what the device knows ---- */
@@ -124,6 +135,7 @@ struct ofi_operation {
 struct ofi_buffer {
     struct ofi_operation operation;
     size_t bytes;
+    uint32_t packets;
     char *memory;
 };
 
@@ -155,7 +167,10 @@ struct ofi_slot {
     struct ofi_name name;
     struct ofi_region all, receive_region, send_region;
     size_t packet_max, inject_max, receive_bytes;
-    uint32_t credits;
+    size_t gather_frame, gather_max; /* frames up to so many bytes gather, in so many together */
+    uint32_t credits;                /* of a link, in units */
+    uint32_t window; /* packets of a link that can be under way, at most: a power of two */
+    uint32_t pass;   /* counts advances */
 
     struct ofi_receive *receives;
     uint32_t receive_count;
@@ -164,14 +179,15 @@ struct ofi_slot {
     char *send_memory;
     struct list free; /* buffers */
 
-    struct u32map map;   /* endpoint to link */
-    struct list links;   /* all */
-    struct list owing;   /* links whose packets were read, which their senders shall know */
-    struct list blocked; /* links with a backlog */
-    struct list reads;   /* remote reads under way */
-    struct list orphans; /* of those, nobody waits for these any more */
-    uint32_t reads_open; /* reads not finished */
-    int completed;       /* transfers that ended since the last advance looked */
+    struct u32map map;     /* endpoint to link */
+    struct list links;     /* all */
+    struct list owing;     /* links whose packets were read, which their senders shall know */
+    struct list blocked;   /* links with a backlog */
+    struct list gathering; /* links with a buffer that is being filled */
+    struct list reads;     /* remote reads under way */
+    struct list orphans;   /* of those, nobody waits for these any more */
+    uint32_t reads_open;   /* reads not finished */
+    int completed;         /* transfers that ended since the last advance looked */
     struct ofi_link *last;
     struct fi_cq_data_entry stash[OFI_BATCH]; /* taken from the queue, not looked at */
     uint32_t stash_count;
@@ -184,7 +200,8 @@ struct ofi_slot {
     bool watched; /* cq_fd is with the reception */
     struct list notices;
     atomic_uint news; /* notices are there */
-    int cq_fd;        /* -1: cannot be waited for */
+    int cq_fd;        /* to wait for the queue; -1: cannot be waited for */
+    bool edges;       /* cq_fd tells of changes, after epoll_wait has taken what was */
     uint32_t false_alarms;
 };
 
@@ -221,19 +238,22 @@ struct ofi_link {
     uint32_t quiet_number; /* ... and what had been received then */
     uint32_t wanted;       /* the sender asked to be told when so many are read */
     bool marked;           /* the context ends; what matters is ... */
-    uint32_t mark;         /* ... that so many packets are read: more answers may go any time */
+    uint32_t mark;         /* ... that so much is read, units: more answers may go any time */
     uint32_t lost;         /* nobody waits for those sent up to here: it had gone */
     uint32_t asked;        /* ... and we asked the same when so many were sent */
     fi_addr_t address;
     uint64_t key; /* for remote reads */
     bool readable;
     uint64_t token_out, token_in;
-    uint32_t sent, sent_read;    /* packets sent, and of them read there */
-    uint32_t received, reported; /* packets delivered here, and of them reported */
+    uint32_t sent, received;           /* packets sent, delivered here */
+    uint32_t sent_units, sent_read;    /* the same in units of credit; of them read there */
+    uint32_t received_units, reported; /* ...; of them reported */
+    uint32_t burst;                    /* slot->pass when a packet went out by itself */
     uint32_t held_count;
-    struct held **held; /* by number modulo credits: came before their turn */
+    struct held **held;      /* by number modulo window: came before their turn */
+    struct ofi_buffer *open; /* NULL: nothing has gathered */
     struct list backlog;
-    struct list link, owing, blocked;
+    struct list link, owing, blocked, gathering;
 };
 
 struct ofi_device {
@@ -306,8 +326,13 @@ int ofi_link_named(struct ofi_link *link, const struct ofi_name *name);
 void ofi_link_free(struct ofi_link *link);
 void ofi_link_forget(struct ofi_link *link); /* drop what cannot be sent any more */
 int ofi_link_backlog(struct ofi_link *link);
+void ofi_link_flush(struct ofi_link *link); /* send what has gathered */
+void ofi_links_flush(struct ofi_slot *slot);
 bool ofi_link_report(struct ofi_link *link, bool ask);
 void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int error);
+
+/* arrive.c: a message has come; returns how many packets were taken. */
+int ofi_take_message(struct ofi_slot *slot, char *at, size_t bytes);
 
 /* port.c */
 int ofi_port_open(struct device *device, const struct port_params *params, struct port **port);

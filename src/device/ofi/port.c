@@ -1,8 +1,5 @@
 /*
- * Ports: what arrives for a context, completions, and the house-keeping of its links.
- *
- * A frame is looked at only after its length and its sender's token are right; what is not is
- * counted and dropped. Frames of a link are delivered by number, whatever order they come in.
+ * Ports: completions, the house-keeping of links, opening and closing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,162 +23,12 @@
 /* ... and one that left with a count that is not reached. */
 #define QUIET_COUNTED_NS UINT64_C(2000000000)
 
-struct held {
-    uint64_t words; /* of the frame */
-    struct ofi_frame frame;
-};
-
 static struct ofi_port *port_of(struct port *port)
 {
     return container_of(port, struct ofi_port, port);
 }
 
-/* ---- frames ---- */
-
-static void drop(struct ofi_slot *slot)
-{
-    if (slot->port->port.params.counters[DEVICE_DROPPED]++ == 0)
-        log_warn("ofi: dropped what is no packet of this job");
-}
-
-static void owe(struct ofi_link *link)
-{
-    if (list_empty(&link->owing))
-        list_push_back(&link->slot->owing, &link->owing);
-}
-
-/* The next packet of the link. */
-static void deliver(struct ofi_link *link, struct ofi_frame *frame)
-{
-    struct ofi_slot *slot = link->slot;
-    const struct port_params *params = &slot->port->port.params;
-
-    link->received++;
-    if (link->received - link->reported >= slot->credits / 4 || link->received == link->wanted)
-        owe(link);
-    if (!slot->open)
-        return;
-    params->counters[DEVICE_RECEIVED]++;
-    params->deliver(params->context, &frame->head, frame + 1);
-}
-
-static void hold(struct ofi_link *link, const struct ofi_frame *frame, size_t bytes)
-{
-    struct ofi_slot *slot = link->slot;
-    struct held **place;
-
-    if (link->held == NULL)
-        link->held = calloc(slot->credits, sizeof(struct held *));
-    if (link->held == NULL)
-        goto lost;
-    place = &link->held[frame->sequence % slot->credits];
-    if (*place != NULL)
-        return; /* a duplicate */
-    *place = malloc(sizeof(**place) + bytes);
-    if (*place == NULL)
-        goto lost;
-    memcpy(&(*place)->frame, frame, bytes);
-    link->held_count++;
-    return;
-lost:
-    log_error("ofi: out of memory: endpoint %u cannot be heard any more", link->path.endpoint);
-    link->leaving = true;
-}
-
-static int deliver_held(struct ofi_link *link)
-{
-    int count = 0;
-
-    while (link->held_count != 0) {
-        struct held **place = &link->held[link->received % link->slot->credits];
-        struct held *held = *place;
-
-        if (held == NULL)
-            break;
-        *place = NULL;
-        link->held_count--;
-        deliver(link, &held->frame);
-        free(held);
-        count++;
-    }
-    return count;
-}
-
-static int take_packet(struct ofi_link *link, struct ofi_frame *frame, size_t bytes)
-{
-    uint32_t ahead = frame->sequence - link->received;
-
-    if (likely(ahead == 0)) {
-        deliver(link, frame);
-        return unlikely(link->held_count != 0) ? 1 + deliver_held(link) : 1;
-    }
-    if (ahead < link->slot->credits)
-        hold(link, frame, bytes);
-    else
-        drop(link->slot);
-    return 0;
-}
-
-/* The device's own frames. */
-static void take_report(struct ofi_link *link, const struct ofi_frame *frame)
-{
-    if (frame->head.aux == 0)
-        return;
-    link->wanted = frame->sequence;
-    if (link->wanted == link->received)
-        owe(link);
-}
-
 static void take_notices(struct ofi_slot *slot);
-
-/* The link that a frame shows to be from; NULL: somebody else's. */
-static struct ofi_link *link_of(struct ofi_slot *slot, const struct ofi_frame *frame)
-{
-    struct ofi_link *link = slot->last;
-
-    if (likely(link != NULL && link->path.endpoint == frame->head.origin))
-        return likely(link->token_in == frame->token) ? link : NULL;
-    link = u32map_get(&slot->map, frame->head.origin);
-    if (link == NULL) {
-        /* Its name may be on its way to us still; the token shows that it exists. */
-        if (ofi_task(frame->head.origin) >= slot->device->bootstrap->tasks ||
-            ofi_offset(frame->head.origin) >= slot->device->contexts)
-            return NULL;
-        if (!ofi_link_is_from(slot, frame))
-            return NULL;
-        link = ofi_link_get(slot, frame->head.origin);
-    }
-    if (link == NULL || link->token_in != frame->token)
-        return NULL;
-    slot->last = link;
-    return link;
-}
-
-static int take_frame(struct ofi_slot *slot, char *at, size_t bytes)
-{
-    struct ofi_frame *frame = (struct ofi_frame *)(void *)at;
-    struct ofi_link *link;
-    uint32_t read;
-
-    if (unlikely(((uintptr_t)at & 7) != 0) && bytes <= ofi_frame_bytes(slot->packet_max)) {
-        frame = slot->straight;
-        memcpy(frame, at, bytes);
-    }
-    if (unlikely(bytes < sizeof(*frame) || bytes > ofi_frame_bytes(slot->packet_max) ||
-                 bytes != ofi_frame_bytes(packet_body_bytes(&frame->head)) ||
-                 (link = link_of(slot, frame)) == NULL)) {
-        drop(slot);
-        return 0;
-    }
-    read = frame->read - link->sent_read;
-    if (likely(read <= link->sent - link->sent_read))
-        link->sent_read += read;
-    if (unlikely(frame->head.protocol == PROTOCOL_READ)) {
-        take_report(link, frame);
-        return 1;
-    }
-    return take_packet(link, frame, bytes);
-}
 
 /* ---- the queue ---- */
 
@@ -202,7 +49,7 @@ static int take_completion(struct ofi_slot *slot, const struct fi_cq_data_entry 
         struct ofi_receive *receive = entry->op_context;
 
         if (entry->len != 0)
-            count = take_frame(slot, multi ? entry->buf : receive->memory, entry->len);
+            count = ofi_take_message(slot, multi ? entry->buf : receive->memory, entry->len);
         if (!multi || (entry->flags & FI_MULTI_RECV) != 0)
             ofi_slot_post(slot, receive);
         return count;
@@ -298,6 +145,8 @@ static int follow_up(struct ofi_slot *slot)
         events += send_blocked(slot);
     if (unlikely(!list_empty(&slot->reads)))
         events += ofi_reads_progress(slot);
+    if (!list_empty(&slot->gathering))
+        ofi_links_flush(slot);
     if (!list_empty(&slot->owing))
         report_all(slot);
     return events;
@@ -308,6 +157,9 @@ int ofi_advance(struct port *base)
     struct ofi_slot *slot = port_of(base)->slot;
     int events = 0;
 
+    slot->pass++;
+    if (!list_empty(&slot->gathering))
+        ofi_links_flush(slot);
     if (unlikely(atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)) {
         take_notices(slot);
         slot->skip = 0;
@@ -339,7 +191,8 @@ bool ofi_pending(struct port *base)
 {
     struct ofi_slot *slot = port_of(base)->slot;
 
-    return atomic_load_explicit(&slot->news, memory_order_relaxed) != 0 || look(slot) != 0;
+    return atomic_load_explicit(&slot->news, memory_order_relaxed) != 0 ||
+           !list_empty(&slot->gathering) || look(slot) != 0;
 }
 
 /* ---- news from the reception ---- */
@@ -434,6 +287,7 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
 
     if (atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)
         take_notices(slot);
+    ofi_links_flush(slot);
     list_for_each (item, &slot->links) {
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
 
@@ -444,7 +298,7 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
         link->state = link->dead ? LINK_DEAD : link->back ? LINK_UP : LINK_CLOSED;
         link->told = link->used && !link->back;
         link->used = link->back = false;
-        link->lost = link->sent;
+        link->lost = link->sent_units;
         if (link->dead)
             ofi_link_forget(link);
         ofi_reads_give_up(slot, link, -EPIPE);
@@ -468,8 +322,9 @@ bool ofi_settled(struct port *base)
             continue;
         if (!link->marked) {
             link->marked = true;
-            link->mark = link->sent;
+            link->mark = link->sent_units;
         }
+        ofi_link_flush(link);
         if ((int32_t)(link->sent_read - link->mark) >= 0 || link->mark == link->lost)
             continue;
         settled = false;
@@ -532,6 +387,13 @@ static void purge(struct ofi_slot *slot)
         take_stash(slot);
 }
 
+static uint32_t packets_of(struct list *waiting)
+{
+    struct ofi_operation *operation = list_entry(waiting, struct ofi_operation, link);
+
+    return ((struct ofi_buffer *)(void *)operation)->packets;
+}
+
 static void say_goodbye(struct ofi_slot *slot)
 {
     struct list *item, *waiting;
@@ -542,9 +404,10 @@ static void say_goodbye(struct ofi_slot *slot)
 
         if (link->state == LINK_DEAD || link->state == LINK_NEW)
             continue;
+        ofi_link_flush(link);
         list_for_each (waiting, &link->backlog)
-            count--;
-        if (link->received != link->reported)
+            count -= packets_of(waiting);
+        if (link->received_units != link->reported)
             ofi_link_report(link, false);
         reception_leave(slot->device->reception, slot->endpoint, link->path.endpoint, count);
     }

@@ -51,12 +51,12 @@ static const struct preference preferences[] = {
     {"psm3", 85, "hardware"},
     {"opx", 80, "hardware"},
     {"psm2", 75, "hardware"},
-    {"tcp;ofi_rxm", 50, "sockets, can be waited for"},
-    {"tcp", 45, "sockets"},
+    {"tcp", 56, "sockets"}, /* with endpoints of its own kind from libfabric 1.18 on */
+    {"net", 55, "sockets"}, /* what became that */
+    {"tcp;ofi_rxm", 50, "sockets, another layer between"},
     {"udp;ofi_rxd", 20, "datagrams; slow, and a dead peer is not noticed by it"},
     {"sockets", 10, "sockets by helper threads; slow on few processors"},
-    {"net", 0, "cannot be slept on: its descriptor is always ready"},
-    {"net;ofi_rxm", 0, "cannot be slept on: its descriptor is always ready"},
+    {"net;ofi_rxm", 0, "one layer too many"},
     {"shm", 0, "reaches this node only"},
 };
 

@@ -4,6 +4,7 @@
  * the context when something comes. Where a queue has no descriptor, or one that always says yes,
  * sleeps are short instead.
  */
+#include <sys/epoll.h>
 #include <time.h>
 
 #include "device/ofi/ofi.h"
@@ -22,7 +23,9 @@ void ofi_arm(struct port *base)
 {
     struct ofi_slot *slot = slot_of(base);
     struct fid *queue = &slot->cq->fid;
+    struct epoll_event event;
 
+    ofi_links_flush(slot);
     if (slot->cq_fd < 0 || slot->false_alarms > FALSE_ALARMS_MAX)
         base->sleep_us = BLIND_SLEEP_US;
     slot->false_alarms++;
@@ -31,10 +34,14 @@ void ofi_arm(struct port *base)
     pthread_mutex_unlock(&slot->device->lock);
     if (base->sleep_us != 0)
         return;
-    if (fi_trywait(slot->device->provider.fabric, &queue, 1) == 0)
-        reception_watch(slot->device->reception, slot, true);
-    else
+    if (fi_trywait(slot->device->provider.fabric, &queue, 1) != 0) {
         base->params.wake(base->params.context);
+        return;
+    }
+    /* The last look at the queue comes after this. */
+    if (slot->edges)
+        epoll_wait(slot->cq_fd, &event, 1, 0);
+    reception_watch(slot->device->reception, slot, true);
 }
 
 void ofi_disarm(struct port *base)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "device/ofi/ofi.h"
@@ -16,6 +17,9 @@
 
 /* Packets of the largest size that a receive buffer holds. */
 #define PACKETS_PER_BUFFER 16u
+/* Frames up to this may gather, in buffers up to that. */
+#define GATHER_FRAME 2048u
+#define GATHER_BYTES 8192u
 
 /* A call of libfabric that failed; named in the log, once. */
 static int failed(const char *call, long error)
@@ -24,17 +28,37 @@ static int failed(const char *call, long error)
     return error == -FI_ENOMEM ? -ENOMEM : -EIO;
 }
 
+/*
+ * What tells when the queue has something. The descriptor of some providers (net) is ready all the
+ * time, but it still wakes who waits for it at every change: an epoll set that listens for edges
+ * tells those apart.
+ */
+static void find_descriptor(struct ofi_slot *slot)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+    int fd = -1;
+
+    slot->cq_fd = -1;
+    if (fi_control(&slot->cq->fid, FI_GETWAIT, &fd) != 0)
+        return;
+    slot->cq_fd = epoll_create1(EPOLL_CLOEXEC);
+    slot->edges = slot->cq_fd >= 0 && epoll_ctl(slot->cq_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+    if (slot->edges)
+        return;
+    if (slot->cq_fd >= 0)
+        close(slot->cq_fd);
+    slot->cq_fd = fd;
+}
+
 static int open_queue(struct ofi_slot *slot)
 {
     struct fi_cq_attr attributes = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD};
     int error = fi_cq_open(slot->domain, &attributes, &slot->cq, NULL);
 
-    slot->cq_fd = -1;
-    if (error == 0 && fi_control(&slot->cq->fid, FI_GETWAIT, &slot->cq_fd) == 0)
+    if (error == 0) {
+        find_descriptor(slot);
         return 0;
-    slot->cq_fd = -1;
-    if (error == 0)
-        return 0;
+    }
     attributes.wait_obj = FI_WAIT_NONE;
     return fi_cq_open(slot->domain, &attributes, &slot->cq, NULL);
 }
@@ -240,11 +264,16 @@ int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **o
     slot->device = device;
     slot->offset = offset;
     slot->packet_max = option_bytes(OPT_OFI_PACKET_BYTES) & ~(size_t)7;
-    slot->credits = (uint32_t)option_int(OPT_OFI_CREDITS);
+    slot->credits = (uint32_t)option_int(OPT_OFI_CREDITS) * ofi_units(slot->packet_max, true);
+    for (slot->window = 1; slot->window < slot->credits;)
+        slot->window *= 2;
     slot->inject_max = info->tx_attr->inject_size;
     slot->cq_fd = -1;
     frame = ofi_frame_bytes(slot->packet_max);
+    slot->gather_max = frame < GATHER_BYTES ? frame : GATHER_BYTES;
+    slot->gather_frame = frame / 4 < GATHER_FRAME ? frame / 4 : GATHER_FRAME;
     list_init(&slot->free);
+    list_init(&slot->gathering);
     list_init(&slot->links);
     list_init(&slot->owing);
     list_init(&slot->blocked);
@@ -288,6 +317,8 @@ void ofi_slot_free(struct ofi_slot *slot)
     ofi_reads_finish(slot);
     release_region(&slot->receive_region);
     release_region(&slot->send_region);
+    if (slot->edges)
+        close(slot->cq_fd);
     if (slot->cq != NULL)
         close_object(&slot->cq->fid);
     if (slot->av != NULL)

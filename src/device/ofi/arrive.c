@@ -1,0 +1,181 @@
+/*
+ * What arrives for a context: messages of frames.
+ *
+ * A frame is looked at only after its length and its sender's token are right; what is not is
+ * counted and dropped. Frames of a link are delivered by number, whatever order they come in.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bootstrap/bootstrap.h"
+#include "device/ofi/ofi.h"
+#include "util/cpu.h"
+#include "util/log.h"
+
+struct held {
+    bool first;
+    struct ofi_frame frame;
+};
+
+static void drop(struct ofi_slot *slot)
+{
+    if (slot->port->port.params.counters[DEVICE_DROPPED]++ == 0)
+        log_warn("ofi: dropped what is no packet of this job");
+}
+
+static void owe(struct ofi_link *link)
+{
+    if (list_empty(&link->owing))
+        list_push_back(&link->slot->owing, &link->owing);
+}
+
+/* The next packet of the link; `first` of its message. */
+static void deliver(struct ofi_link *link, struct ofi_frame *frame, bool first)
+{
+    struct ofi_slot *slot = link->slot;
+    const struct port_params *params = &slot->port->port.params;
+
+    link->received++;
+    link->received_units += ofi_units(packet_body_bytes(&frame->head), first);
+    if (link->received_units - link->reported >= slot->credits / 4 ||
+        link->received == link->wanted)
+        owe(link);
+    if (!slot->open)
+        return;
+    params->counters[DEVICE_RECEIVED]++;
+    params->deliver(params->context, &frame->head, frame + 1);
+}
+
+static void hold(struct ofi_link *link, const struct ofi_frame *frame, size_t bytes, bool first)
+{
+    struct ofi_slot *slot = link->slot;
+    struct held **place;
+
+    if (link->held == NULL)
+        link->held = calloc(slot->window, sizeof(struct held *));
+    if (link->held == NULL)
+        goto lost;
+    place = &link->held[frame->sequence % slot->window];
+    if (*place != NULL)
+        return; /* a duplicate */
+    *place = malloc(sizeof(**place) + bytes);
+    if (*place == NULL)
+        goto lost;
+    (*place)->first = first;
+    memcpy(&(*place)->frame, frame, bytes);
+    link->held_count++;
+    return;
+lost:
+    log_error("ofi: out of memory: endpoint %u cannot be heard any more", link->path.endpoint);
+    link->leaving = true;
+}
+
+static int deliver_held(struct ofi_link *link)
+{
+    int count = 0;
+
+    while (link->held_count != 0) {
+        struct held **place = &link->held[link->received % link->slot->window];
+        struct held *held = *place;
+
+        if (held == NULL)
+            break;
+        *place = NULL;
+        link->held_count--;
+        deliver(link, &held->frame, held->first);
+        free(held);
+        count++;
+    }
+    return count;
+}
+
+static int take_packet(struct ofi_link *link, struct ofi_frame *frame, size_t bytes, bool first)
+{
+    uint32_t ahead = frame->sequence - link->received;
+
+    if (likely(ahead == 0)) {
+        deliver(link, frame, first);
+        return unlikely(link->held_count != 0) ? 1 + deliver_held(link) : 1;
+    }
+    if (ahead < link->slot->credits)
+        hold(link, frame, bytes, first);
+    else
+        drop(link->slot);
+    return 0;
+}
+
+/* The device's own frames. */
+static void take_report(struct ofi_link *link, const struct ofi_frame *frame)
+{
+    if (frame->head.aux == 0)
+        return;
+    link->wanted = frame->sequence;
+    if (link->wanted == link->received)
+        owe(link);
+}
+
+/* The link that a frame shows to be from; NULL: somebody else's. */
+static struct ofi_link *link_of(struct ofi_slot *slot, const struct ofi_frame *frame)
+{
+    struct ofi_link *link = slot->last;
+
+    if (likely(link != NULL && link->path.endpoint == frame->head.origin))
+        return likely(link->token_in == frame->token) ? link : NULL;
+    link = u32map_get(&slot->map, frame->head.origin);
+    if (link == NULL) {
+        /* Its name may be on its way to us still; the token shows that it exists. */
+        if (ofi_task(frame->head.origin) >= slot->device->bootstrap->tasks ||
+            ofi_offset(frame->head.origin) >= slot->device->contexts)
+            return NULL;
+        if (!ofi_link_is_from(slot, frame))
+            return NULL;
+        link = ofi_link_get(slot, frame->head.origin);
+    }
+    if (link == NULL || link->token_in != frame->token)
+        return NULL;
+    slot->last = link;
+    return link;
+}
+
+static int take_frame(struct ofi_link *link, struct ofi_frame *frame, size_t bytes, bool first)
+{
+    uint32_t read = frame->read - link->sent_read;
+
+    if (likely(read <= link->sent_units - link->sent_read))
+        link->sent_read += read;
+    if (unlikely(frame->head.protocol == PROTOCOL_READ)) {
+        take_report(link, frame);
+        return 1;
+    }
+    return take_packet(link, frame, bytes, first);
+}
+
+int ofi_take_message(struct ofi_slot *slot, char *at, size_t left)
+{
+    bool first = true;
+    int count = 0;
+
+    if (unlikely(left > ofi_frame_bytes(slot->packet_max))) {
+        drop(slot);
+        return 0;
+    }
+    if (unlikely(((uintptr_t)at & 7) != 0))
+        at = memcpy(slot->straight, at, left);
+    do {
+        struct ofi_frame *frame = (struct ofi_frame *)(void *)at;
+        struct ofi_link *link;
+        size_t bytes = sizeof(*frame);
+
+        if (likely(left >= bytes))
+            bytes = ofi_frame_bytes(packet_body_bytes(&frame->head));
+        if (unlikely(bytes > left || (link = link_of(slot, frame)) == NULL)) {
+            drop(slot);
+            break;
+        }
+        count += take_frame(link, frame, bytes, first);
+        first = false;
+        at += bytes;
+        left -= bytes;
+    } while (left != 0);
+    return count;
+}
