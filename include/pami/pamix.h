@@ -298,7 +298,8 @@ typedef struct {
     uint64_t failed;            /* of those */
     /* Times that a server's queue was no longer empty, or its turn had been long enough. */
     uint64_t wakes;
-    unsigned in_flight_most;    /* at one server */
+    unsigned in_flight_most;    /* at one server, if that is a thread */
+    unsigned lost;              /* servers that have died */
     uint64_t forwarded, direct; /* requests of all contexts: to servers, carried there */
     uint64_t refused;           /* PAMI_EAGAIN */
 } pamix_servers_status_t;
@@ -312,6 +313,22 @@ typedef struct {
  */
 pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
                                    const pamix_servers_config_t *config, pamix_servers_t *servers);
+
+/*
+ * The same, but the servers are processes that `pamirun --servers K` has started: those of this
+ * task's domain, which they serve along with the other tasks of it (PAMI_SERVERS_DOMAINS). Only the
+ * first client of a program has them. Data of requests should be in the shared heap
+ * (PAMIX_Mem_alloc): what is not is sent along when it is short, and else carried by the context.
+ *
+ * What differs from servers that are threads:
+ *   - the endpoint that a message comes from belongs to no task of the job;
+ *   - a server that dies is done without. Its gets begin again, its puts and sends end with
+ *     PAMI_ERROR, though they may have taken place;
+ *   - config->cpus has no meaning: pamirun --bind places the processes.
+ * One at a time for each client. PAMI_INVAL; PAMI_ENOMEM; PAMI_ERROR: there are none.
+ */
+pami_result_t PAMIX_Servers_attach(pami_client_t client, const pamix_servers_config_t *config,
+                                   pamix_servers_t *servers);
 
 /*
  * Gives the contexts back and sets *servers to NULL. No other thread uses the servers any more.

@@ -172,7 +172,7 @@ int bootstrap_get(struct bootstrap *bootstrap, const char *key, char *value, siz
 
 int bootstrap_node_of(struct bootstrap *bootstrap, uint32_t task, uint32_t *node)
 {
-    if (task >= bootstrap->tasks)
+    if (task >= bootstrap->tasks + bootstrap->servers)
         return -EINVAL;
     if (bootstrap->node_map != NULL)
         *node = bootstrap->node_map[task];

@@ -47,16 +47,18 @@ struct bootstrap_ops {
 
 /*
  * Constant between open and close.
- * Invariants: task < tasks; node < nodes <= tasks; local_tasks holds local_count task ids,
- * ascending, and local_tasks[local_index] == task.
+ * A job may have server processes: `servers` processes that have numbers and cards like tasks, from
+ * `tasks` on, but which no program knows (doc/servers.md).
+ * Invariants: task < tasks + servers; node < nodes <= tasks; local_tasks holds the ids of this
+ * node, ascending: local_count of tasks, then local_servers; local_tasks[local_index] == task.
  */
 struct bootstrap {
     const struct bootstrap_ops *ops;
-    uint32_t task, tasks;
+    uint32_t task, tasks, servers;
     uint32_t node, nodes; /* as the launcher says; numbered by first task from 0 */
     uint32_t *local_tasks;
-    uint32_t local_count, local_index;
-    uint32_t *node_map;          /* [tasks]: node of each task; NULL: ask ops->node_of */
+    uint32_t local_count, local_servers, local_index;
+    uint32_t *node_map;          /* of tasks, then servers; NULL: ask ops->node_of */
     char job[BOOTSTRAP_JOB_MAX]; /* the same on all tasks, of no other job; [A-Za-z0-9._-] */
 };
 

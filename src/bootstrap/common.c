@@ -125,27 +125,31 @@ static int ids_make_dense(uint32_t *ids, uint32_t tasks, uint32_t *nodes)
 
 int bootstrap_set_nodes(struct bootstrap *bootstrap, uint32_t *ids)
 {
-    uint32_t i, count = 0;
+    uint32_t i, count = 0, all = bootstrap->tasks + bootstrap->servers;
 
-    if (ids_make_dense(ids, bootstrap->tasks, &bootstrap->nodes) != 0) {
+    if (ids_make_dense(ids, all, &bootstrap->nodes) != 0) {
         free(ids);
         return -ENOMEM;
     }
     bootstrap->node = ids[bootstrap->task];
-    for (i = 0; i < bootstrap->tasks; i++)
+    for (i = 0; i < all; i++)
         count += ids[i] == bootstrap->node;
     bootstrap->local_tasks = malloc(count * sizeof *bootstrap->local_tasks);
     if (bootstrap->local_tasks == NULL) {
         free(ids);
         return -ENOMEM;
     }
-    bootstrap->local_count = 0;
-    for (i = 0; i < bootstrap->tasks; i++) {
+    bootstrap->local_count = bootstrap->local_servers = 0;
+    for (i = 0, count = 0; i < all; i++) {
         if (ids[i] != bootstrap->node)
             continue;
         if (i == bootstrap->task)
-            bootstrap->local_index = bootstrap->local_count;
-        bootstrap->local_tasks[bootstrap->local_count++] = i;
+            bootstrap->local_index = count;
+        bootstrap->local_tasks[count++] = i;
+        if (i < bootstrap->tasks)
+            bootstrap->local_count++;
+        else
+            bootstrap->local_servers++;
     }
     bootstrap->node_map = ids;
     return 0;

@@ -292,12 +292,12 @@ static int environment_number(const char *name, long lowest, long highest, long 
     return 0;
 }
 
-/* PMI_FD, PMI_RANK and PMI_SIZE, checked as far as possible without talking. */
+/* PMI_FD, PMI_RANK, PMI_SIZE and, from pamirun, PMI_SERVERS, checked as far as possible now. */
 static int read_environment(struct pmi1 *pmi1)
 {
     static const char *const advice = "; to run alone, unset PMI_FD or set PAMI_BOOTSTRAP=single";
     struct stat status;
-    long fd, task, tasks;
+    long fd, task, tasks, servers = 0;
     int err;
 
     if (getenv("PMI_FD") == NULL)
@@ -305,6 +305,10 @@ static int read_environment(struct pmi1 *pmi1)
     if ((err = environment_number("PMI_FD", 0, 1L << 30, &fd)) != 0 ||
         (err = environment_number("PMI_SIZE", 1, TASKS_MAX, &tasks)) != 0 ||
         (err = environment_number("PMI_RANK", 0, TASKS_MAX, &task)) != 0)
+        return err;
+    /* Of those that PMI_SIZE counts, the last may be servers. */
+    if (getenv("PMI_SERVERS") != NULL &&
+        (err = environment_number("PMI_SERVERS", 1, tasks - 1, &servers)) != 0)
         return err;
     if (task >= tasks)
         return bootstrap_fail(-EINVAL, "PMI_RANK is %ld, but PMI_SIZE is %ld", task, tasks);
@@ -314,7 +318,8 @@ static int read_environment(struct pmi1 *pmi1)
         return bootstrap_fail(-EINVAL, "PMI_FD is %ld, which is not a socket%s", fd, advice);
     pmi1->channel.fd = (int)fd;
     pmi1->base.task = (uint32_t)task;
-    pmi1->base.tasks = (uint32_t)tasks;
+    pmi1->base.tasks = (uint32_t)(tasks - servers);
+    pmi1->base.servers = (uint32_t)servers;
     return 0;
 }
 
@@ -353,7 +358,8 @@ static int greet(struct pmi1 *pmi1)
 
 static int find_nodes(struct pmi1 *pmi1)
 {
-    uint32_t *ids = calloc(pmi1->base.tasks, sizeof *ids);
+    uint32_t all = pmi1->base.tasks + pmi1->base.servers;
+    uint32_t *ids = calloc(all, sizeof *ids);
     char map[PMI1_VALUE_MAX];
     int err;
 
@@ -361,7 +367,7 @@ static int find_nodes(struct pmi1 *pmi1)
         return -ENOMEM;
     err = get_piece(pmi1, "PMI_process_mapping", map);
     if (err == 0) {
-        err = pmi1_map_parse(map, pmi1->base.tasks, ids);
+        err = pmi1_map_parse(map, all, ids);
         if (err != 0)
             bootstrap_fail(err, "PMI_process_mapping is not a map of nodes: '%.200s'", map);
     } else if (err == -ENOENT) {

@@ -57,11 +57,21 @@ static unsigned next_instance(void)
     return instance;
 }
 
+static void seal_key(struct client *client)
+{
+    struct digest digest;
+
+    digest_init(&digest);
+    digest_add(&digest, client->core.bootstrap->job, strlen(client->core.bootstrap->job));
+    digest_add(&digest, client->key, strlen(client->key));
+    client->core.key[0] = digest.a;
+    client->core.key[1] = digest.b;
+}
+
 /* A key of the characters that cards allow, short, and different for different names. */
 static void make_key(struct client *client)
 {
     uint32_t hash = 2166136261u;
-    struct digest digest;
     char word[13];
     size_t length = 0;
 
@@ -73,11 +83,7 @@ static void make_key(struct client *client)
     }
     word[length] = '\0';
     snprintf(client->key, sizeof(client->key), "%s-%08x.%u", word, hash, client->instance);
-    digest_init(&digest);
-    digest_add(&digest, client->core.bootstrap->job, strlen(client->core.bootstrap->job));
-    digest_add(&digest, client->key, strlen(client->key));
-    client->core.key[0] = digest.a;
-    client->core.key[1] = digest.b;
+    seal_key(client);
 }
 
 static int fill_local(struct client *client)
@@ -108,6 +114,7 @@ static int open_device(struct client *client, const struct device_ops *ops,
         .bootstrap = client->core.bootstrap,
         .client = client->key,
         .contexts = client->core.contexts_max,
+        .servers = client->core.servers != 0,
         .private_params = private_params,
     };
     char why[256] = "no reason given";
@@ -247,6 +254,28 @@ void client_destroy(struct client *client)
     free(client);
 }
 
+/*
+ * The key of the one client that the job's server processes have as well, the first of each task:
+ * task 0 tells them by a card.
+ */
+static int share_key(struct client *client)
+{
+    static const char card[] = "pami-served.0";
+    struct bootstrap *bootstrap = client->core.bootstrap;
+    int error = 0;
+
+    if (bootstrap->task == 0)
+        error = bootstrap_put(bootstrap, card, client->key);
+    if (error == 0)
+        error = bootstrap_fence(bootstrap);
+    if (error == 0 && bootstrap->task >= bootstrap->tasks) {
+        error = bootstrap_get(bootstrap, card, client->key, sizeof(client->key));
+        seal_key(client);
+    }
+    client->core.servers = bootstrap->servers;
+    return error;
+}
+
 static pami_result_t check_create(const char *name, const pami_client_t *client,
                                   const pami_configuration_t configuration[], size_t num_configs)
 {
@@ -289,7 +318,9 @@ pami_result_t PAMI_Client_create(const char *name, pami_client_t *out,
     client->own_bootstrap = true;
     client->instance = next_instance();
     make_key(client);
-    error = tuned_offer(&client->core, client->key);
+    error = bootstrap->servers != 0 && client->instance == 0 ? share_key(client) : 0;
+    if (error == 0)
+        error = tuned_offer(&client->core, client->key);
     if (error == 0)
         error = open_devices(client);
     if (error == 0)

@@ -14,7 +14,7 @@ static void deliver(void *arg, const struct packet_header *head, void *body)
     struct context *context = arg;
 
     if (unlikely(head->protocol >= PROTOCOL_COUNT ||
-                 endpoint_task(head->origin) >= context->core->tasks ||
+                 endpoint_task(head->origin) >= context->core->tasks + context->core->servers ||
                  endpoint_offset(head->origin) >= context->core->contexts_max)) {
         if (context->counters[COUNTER_FOREIGN]++ == 0)
             log_warn("refused a malformed packet: protocol %u, origin %u", head->protocol,

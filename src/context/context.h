@@ -73,6 +73,7 @@ enum yield_policy {
 struct client_core {
     struct bootstrap *bootstrap;
     uint32_t task, tasks;
+    uint32_t servers; /* processes beside the tasks, which no program sees; see bootstrap.h */
     uint32_t contexts_max;
     struct device *devices[DEVICES_MAX]; /* cheapest first */
     size_t device_count;

@@ -38,6 +38,7 @@ struct device_params {
     struct bootstrap *bootstrap; /* identity, peers, exchange of cards */
     const char *client;          /* key of the client: equal on all its tasks, unlike any other's */
     uint32_t contexts;           /* contexts a task can have at most, equal on all tasks */
+    bool servers;                /* the job's server processes have this client too */
     const void *private_params;  /* the sim device's own; NULL for all others */
 };
 

@@ -22,6 +22,7 @@ enum message_id {
     MESSAGE_COLLECTIVE,   /* src/coll: the phases of collectives */
     MESSAGE_AMCOLLECTIVE, /* src/coll: active-message collectives */
     MESSAGE_SHARED,       /* src/coll/shared: how arenas of shared memory are made */
+    MESSAGE_SERVERS,      /* src/servers: calls to server processes, and their answers */
     MESSAGE_IDS
 };
 

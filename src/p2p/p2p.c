@@ -96,7 +96,8 @@ static struct peer *peer_new(struct p2p *p2p, uint32_t endpoint, unsigned how, i
 
 bool p2p_is_valid(const struct client_core *core, uint32_t endpoint)
 {
-    return endpoint_task(endpoint) < core->tasks && endpoint_offset(endpoint) < core->contexts_max;
+    return endpoint_task(endpoint) < core->tasks + core->servers &&
+           endpoint_offset(endpoint) < core->contexts_max;
 }
 
 /* Its path leads to a new incarnation. */

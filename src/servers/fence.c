@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "servers/servers.h"
+#include "servers/process.h"
 #include "util/error.h"
 
 struct fence;
@@ -155,6 +155,11 @@ pami_result_t PAMIX_Servers_fence(pamix_servers_t handle, pami_context_t context
         return error_set(PAMI_INVAL, "PAMIX_Servers_fence: %s",
                          servers == NULL ? "servers: NULL"
                                          : "context: is not of the servers' client");
+    if (servers->processes && atomic_load(&servers->state) == SERVERS_RUNNING) {
+        struct lane *lane = lane_of("PAMIX_Servers_fence", servers, context, &result);
+
+        return lane != NULL ? process_fence(lane, fn, cookie) : result;
+    }
     /* A stop that does not see this count has been seen by the state. */
     atomic_fetch_add(&servers->fencing, 1);
     switch (atomic_load(&servers->state)) {

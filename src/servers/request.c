@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "context/registry.h"
-#include "servers/servers.h"
+#include "servers/process.h"
 #include "util/error.h"
 
 /* Data up to this is copied when nobody waits for local_fn, as PAMI_Send does. */
@@ -19,7 +19,7 @@
 
 /* ---- lanes ---- */
 
-static void request_free(struct request *request)
+void request_free(struct request *request)
 {
     struct lane *lane = request->lane;
 
@@ -43,9 +43,8 @@ void lane_collect(struct lane *lane)
     }
 }
 
-/* What the context has here, made when it is first used; NULL with *result. */
-static struct lane *lane_of(const char *function, struct servers *servers, pami_context_t handle,
-                            pami_result_t *result)
+struct lane *lane_of(const char *function, struct servers *servers, pami_context_t handle,
+                     pami_result_t *result)
 {
     struct context *context = context_from_handle(handle);
     struct lane *lane;
@@ -79,6 +78,11 @@ static struct lane *lane_of(const char *function, struct servers *servers, pami_
     lane->context = context;
     lane->next = context->offset % servers->count;
     pool_init(&lane->requests, sizeof(struct request), CACHE_LINE);
+    if (servers->processes && process_lane(lane) != 0) {
+        free(lane);
+        *result = error_set(PAMI_ENOMEM, "%s: out of memory", function);
+        return NULL;
+    }
     atomic_store_explicit(&servers->lanes[context->offset], lane, memory_order_release);
     return lane;
 }
@@ -123,6 +127,19 @@ static void event_here(struct request_event *event, bool last)
         run_last_event(event->request->lane->context, event);
     else
         run_event(event->request->lane->context, event);
+}
+
+void request_event_here(struct request_event *event)
+{
+    run_event(event->request->lane->context, event);
+}
+
+void request_end_here(struct request *request, pami_result_t result)
+{
+    struct request_event *last = &request->event[request->event[1].function != NULL];
+
+    last->result = result;
+    run_last_event(request->lane->context, last);
 }
 
 void request_event_came(struct request_event *event, pami_result_t result)
@@ -251,36 +268,54 @@ static unsigned next_server(struct lane *lane)
     return lane->next;
 }
 
-/* NULL: the client carries it. */
-static struct server *choose(const struct call *call)
+/*
+ * False: the client makes the call as if there were no servers, which costs nothing. Else a request
+ * is made; *server NULL: the client carries it all the same, because it has to be counted.
+ */
+static bool choose(const struct call *call, struct server **server)
 {
     struct servers *servers = call->servers;
+    enum learn_way way = LEARN_SERVERS;
     unsigned number;
 
+    *server = NULL;
     if (atomic_load_explicit(&servers->state, memory_order_acquire) == SERVERS_STOPPED)
-        return NULL;
-    if (call->ordered)
-        return &servers->server[server_of(servers, call->dest)];
+        return false;
+    if (call->ordered) {
+        *server = &servers->server[server_of(servers, call->dest)];
+        return SERVERS_LOAD((*server)->dead) == 0;
+    }
     if ((SERVERS_LOAD(servers->operations) & operation_bit(call->kind)) == 0 ||
         call->bytes < SERVERS_LOAD(servers->bytes_least) ||
         call->bytes > SERVERS_LOAD(servers->bytes_most))
-        return NULL;
+        return SERVERS_LOAD(servers->few) != 0;
     if (SERVERS_LOAD(servers->few) != 0) {
         lane_collect(call->lane);
         if (call->lane->outstanding < SERVERS_LOAD(servers->few))
-            return NULL;
+            return true;
     }
-    if (SERVERS_LOAD(servers->learn) != 0 &&
-        !learn_choice(learn_of(call->lane, call->kind, call->bytes), call->lane->outstanding))
-        return NULL;
+    if (SERVERS_LOAD(servers->learn) != 0)
+        way = learn_choice(learn_of(call->lane, call->kind, call->bytes), servers->spare,
+                           call->lane->outstanding);
+    if (way != LEARN_SERVERS)
+        return way == LEARN_CLIENT || SERVERS_LOAD(servers->few) != 0;
     number = next_server(call->lane);
-    return number < servers->count ? &servers->server[number] : NULL;
+    if (number == servers->count)
+        return true;
+    *server = &servers->server[number];
+    return SERVERS_LOAD((*server)->dead) == 0;
 }
 
-/* A request with nothing but its lane; NULL: out of memory. */
-static struct request *request_new(const struct call *call)
+/* The client has made the call itself. */
+static pami_result_t made(const struct call *call, pami_result_t result)
 {
-    struct lane *lane = call->lane;
+    if (likely(result == PAMI_SUCCESS))
+        servers_count(&call->lane->direct, 1);
+    return result;
+}
+
+struct request *request_new(struct lane *lane, enum request_kind kind)
+{
     struct request *request;
 
     lane_collect(lane);
@@ -289,15 +324,15 @@ static struct request *request_new(const struct call *call)
         return NULL;
     lane->outstanding++;
     request->lane = lane;
-    request->kind = (uint8_t)call->kind;
+    request->kind = (uint8_t)kind;
     request->more = NULL;
     for (int i = 0; i < 2; i++)
         request->event[i].request = request;
     return request;
 }
 
-static void request_events(struct request *request, void *cookie, pami_event_function first,
-                           pami_event_function second)
+void request_events(struct request *request, void *cookie, pami_event_function first,
+                    pami_event_function second)
 {
     request->cookie = cookie;
     request->event[0].function = first;
@@ -337,10 +372,12 @@ static pami_result_t dispatch(const struct call *call, struct request *request,
         int error;
 
         request->server = server;
-        error = ring_put(&server->ring, request);
+        error = servers->processes ? process_put(request, call->ordered)
+                                   : ring_put(&server->ring, request);
         if (likely(error == 0)) {
             servers_count(&call->lane->forwarded, 1);
-            server_wake(server);
+            if (!servers->processes)
+                server_wake(server);
             return PAMI_SUCCESS;
         }
         if (error == -EAGAIN) {
@@ -348,7 +385,7 @@ static pami_result_t dispatch(const struct call *call, struct request *request,
                 return refuse(request);
             break;
         }
-        if (!call->ordered)
+        if (!call->ordered || error != -ESHUTDOWN)
             break;
         /* Closed: what went before must have arrived before the client may send. */
         switch (atomic_load_explicit(&servers->state, memory_order_acquire)) {
@@ -394,18 +431,21 @@ pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
     struct call call = {.function = "PAMIX_Servers_put", .kind = REQUEST_PUT};
     pami_result_t result = begin(&call, servers, context, parameters, flags);
     struct request *request;
+    struct server *server;
 
     if (unlikely(result != PAMI_SUCCESS))
         return result;
     call.bytes = parameters->rma.bytes;
     call.dest = parameters->rma.dest;
-    request = request_new(&call);
+    if (!choose(&call, &server))
+        return made(&call, PAMI_Put(context, (pami_put_simple_t *)parameters));
+    request = request_new(call.lane, call.kind);
     if (request == NULL)
         return no_memory(&call);
     request->call.put = *parameters;
     request_events(request, parameters->rma.cookie, parameters->rma.done_fn,
                    parameters->put.rdone_fn);
-    return dispatch(&call, request, choose(&call));
+    return dispatch(&call, request, server);
 }
 
 pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
@@ -414,17 +454,20 @@ pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
     struct call call = {.function = "PAMIX_Servers_get", .kind = REQUEST_GET};
     pami_result_t result = begin(&call, servers, context, parameters, flags);
     struct request *request;
+    struct server *server;
 
     if (unlikely(result != PAMI_SUCCESS))
         return result;
     call.bytes = parameters->rma.bytes;
     call.dest = parameters->rma.dest;
-    request = request_new(&call);
+    if (!choose(&call, &server))
+        return made(&call, PAMI_Get(context, (pami_get_simple_t *)parameters));
+    request = request_new(call.lane, call.kind);
     if (request == NULL)
         return no_memory(&call);
     request->call.get = *parameters;
     request_events(request, parameters->rma.cookie, parameters->rma.done_fn, NULL);
-    return dispatch(&call, request, choose(&call));
+    return dispatch(&call, request, server);
 }
 
 static bool has_null(const struct iovec *part)
@@ -458,15 +501,13 @@ static bool keep_copy(struct request *request, const pami_send_immediate_t *from
 }
 
 static pami_result_t send_request(struct call *call, const pami_send_immediate_t *from,
-                                  const pami_send_event_t *events, bool data)
+                                  const pami_send_event_t *events, struct server *server, bool data)
 {
     struct request *request;
 
     if (unlikely(has_null(&from->header) || has_null(&from->data)))
         return error_set(PAMI_INVAL, "%s: header or data: NULL with bytes", call->function);
-    call->bytes = from->header.iov_len + from->data.iov_len;
-    call->dest = from->dest;
-    request = request_new(call);
+    request = request_new(call->lane, call->kind);
     if (request == NULL)
         return no_memory(call);
     if (!keep_copy(request, from, data)) {
@@ -474,7 +515,7 @@ static pami_result_t send_request(struct call *call, const pami_send_immediate_t
         return no_memory(call);
     }
     request_events(request, events->cookie, events->local_fn, events->remote_fn);
-    return dispatch(call, request, choose(call));
+    return dispatch(call, request, server);
 }
 
 pami_result_t PAMIX_Servers_send(pamix_servers_t servers, pami_context_t context,
@@ -482,10 +523,15 @@ pami_result_t PAMIX_Servers_send(pamix_servers_t servers, pami_context_t context
 {
     struct call call = {.function = "PAMIX_Servers_send", .kind = REQUEST_SEND};
     pami_result_t result = begin(&call, servers, context, parameters, flags);
+    struct server *server;
 
     if (unlikely(result != PAMI_SUCCESS))
         return result;
-    return send_request(&call, &parameters->send, &parameters->events,
+    call.bytes = parameters->send.header.iov_len + parameters->send.data.iov_len;
+    call.dest = parameters->send.dest;
+    if (!choose(&call, &server))
+        return made(&call, PAMI_Send(context, (pami_send_t *)parameters));
+    return send_request(&call, &parameters->send, &parameters->events, server,
                         parameters->events.local_fn == NULL &&
                             parameters->send.data.iov_len <= COPY_ALWAYS_BYTES);
 }
@@ -496,6 +542,7 @@ pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context
     static const pami_send_event_t none = {.cookie = NULL};
     struct call call = {.function = "PAMIX_Servers_send_immediate", .kind = REQUEST_IMMEDIATE};
     pami_result_t result = begin(&call, servers, context, parameters, flags);
+    struct server *server;
     size_t total;
 
     if (unlikely(result != PAMI_SUCCESS))
@@ -505,5 +552,9 @@ pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context
                  total < parameters->data.iov_len))
         return error_set(PAMI_INVAL, "%s: data: %zu bytes with the header, more than %zu",
                          call.function, total, call.servers->core->send_immediate_max);
-    return send_request(&call, parameters, &none, true);
+    call.bytes = total;
+    call.dest = parameters->dest;
+    if (!choose(&call, &server))
+        return made(&call, PAMI_Send_immediate(context, (pami_send_immediate_t *)parameters));
+    return send_request(&call, parameters, &none, server, true);
 }

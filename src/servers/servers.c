@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/async.h"
 #include "context/registry.h"
-#include "servers/servers.h"
+#include "servers/process.h"
 #include "util/error.h"
+#include "util/option.h"
 
 #define QUEUE_DEFAULT 1024u
 #define QUEUE_MOST (1u << 20)
@@ -90,6 +92,7 @@ static void servers_free(struct servers *servers)
 
         if (lane == NULL)
             continue;
+        process_lane_end(lane);
         pool_finish(&lane->requests);
         free(lane);
     }
@@ -99,22 +102,25 @@ static void servers_free(struct servers *servers)
     free(servers);
 }
 
-static struct servers *servers_new(size_t count, size_t slots, const char *cpus)
+struct servers *servers_new(struct client_core *core, size_t count,
+                            const pamix_servers_config_t *config)
 {
+    const char *cpus = config != NULL ? config->cpus : NULL;
     struct servers *servers = calloc(1, sizeof(*servers));
 
     if (servers == NULL)
         return NULL;
+    servers->core = core;
     servers->count = (unsigned)count;
+    servers->queue = queue_slots(config);
     servers->server = aligned_alloc(CACHE_LINE, count * sizeof(*servers->server));
-    servers->slots = calloc(count * slots, sizeof(*servers->slots));
     servers->cpus = cpus != NULL ? strdup(cpus) : NULL;
-    if (servers->server == NULL || servers->slots == NULL ||
-        (cpus != NULL && servers->cpus == NULL)) {
+    if (servers->server == NULL || (cpus != NULL && servers->cpus == NULL)) {
         servers_free(servers);
         return NULL;
     }
     memset(servers->server, 0, count * sizeof(*servers->server));
+    policy_store(servers, &defaults);
     return servers;
 }
 
@@ -122,18 +128,20 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
                                    const pamix_servers_config_t *config, pamix_servers_t *out)
 {
     pami_result_t result = create_check(contexts, count, config);
-    size_t slots = queue_slots(config);
     struct servers *servers;
 
     if (result != PAMI_SUCCESS)
         return result;
     if (out == NULL)
         return error_set(PAMI_INVAL, "PAMIX_Servers_create: servers: NULL");
-    servers = servers_new(count, slots, config != NULL ? config->cpus : NULL);
-    if (servers == NULL)
+    servers = servers_new(((struct context *)contexts[0])->core, count, config);
+    if (servers != NULL)
+        servers->slots = calloc(count * servers->queue, sizeof(*servers->slots));
+    if (servers == NULL || servers->slots == NULL) {
+        if (servers != NULL)
+            servers_free(servers);
         return error_set(PAMI_ENOMEM, "PAMIX_Servers_create: out of memory");
-    servers->core = ((struct context *)contexts[0])->core;
-    policy_store(servers, &defaults);
+    }
     for (size_t i = 0; i < count; i++) {
         struct server *server = &servers->server[i];
 
@@ -142,7 +150,7 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
         server->context = contexts[i];
         atomic_init(&server->idle, 1);
         list_init(&server->fences);
-        ring_init(&server->ring, servers->slots + i * slots, slots);
+        ring_init(&server->ring, servers->slots + i * servers->queue, servers->queue);
     }
     *out = servers;
     return PAMI_SUCCESS;
@@ -157,10 +165,10 @@ pami_result_t PAMIX_Servers_destroy(pamix_servers_t *handle)
     if (atomic_load(&servers->state) != SERVERS_STOPPED)
         return error_set(PAMI_EAGAIN, "PAMIX_Servers_destroy: servers: are not stopped");
     /* A kick may have been posted after the last request had been served. */
-    for (unsigned i = 0; i < servers->count; i++)
+    for (unsigned i = 0; !servers->processes && i < servers->count; i++)
         if (atomic_load(&servers->server[i].idle) == 0)
             PAMI_Context_advance(servers->contexts[i], 1);
-    for (unsigned i = 0; i < servers->count; i++)
+    for (unsigned i = 0; !servers->processes && i < servers->count; i++)
         if (atomic_load(&servers->server[i].idle) == 0)
             return error_set(PAMI_EAGAIN, "PAMIX_Servers_destroy: server %u is not idle", i);
     for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
@@ -181,6 +189,12 @@ pami_result_t PAMIX_Servers_destroy(pamix_servers_t *handle)
 
 /* ---- start, stop ---- */
 
+/* Has the program, or its user, said which processors are for servers? */
+static bool has_place(const char *cpus)
+{
+    return cpus != NULL && cpus[0] >= '0' && cpus[0] <= '9';
+}
+
 pami_result_t PAMIX_Servers_start(pamix_servers_t handle)
 {
     struct servers *servers = handle;
@@ -197,13 +211,17 @@ pami_result_t PAMIX_Servers_start(pamix_servers_t handle)
     default:
         break;
     }
-    how.threads = servers->count;
-    how.cpus = servers->cpus;
-    result = PAMIX_Context_async_enable(servers->contexts, servers->count, &how);
-    if (result != PAMI_SUCCESS)
-        return result;
-    for (unsigned i = 0; i < servers->count; i++)
-        ring_open(&servers->server[i].ring);
+    servers->spare = has_place(servers->cpus) || has_place(option_string(OPT_ASYNC_CPUS)) ||
+                     async_spare(servers->core->client) != 0;
+    if (!servers->processes) {
+        how.threads = servers->count;
+        how.cpus = servers->cpus;
+        result = PAMIX_Context_async_enable(servers->contexts, servers->count, &how);
+        if (result != PAMI_SUCCESS)
+            return result;
+        for (unsigned i = 0; i < servers->count; i++)
+            ring_open(&servers->server[i].ring);
+    }
     atomic_store(&servers->state, SERVERS_RUNNING);
     return PAMI_SUCCESS;
 }
@@ -225,6 +243,23 @@ static void stopped(pami_context_t context, void *cookie, pami_result_t result)
         stop.function(context, stop.cookie, result != PAMI_SUCCESS ? result : left);
 }
 
+static pami_result_t stop_processes(struct servers *servers, pami_context_t context,
+                                    pami_event_function fn, void *cookie)
+{
+    int state = SERVERS_RUNNING;
+    pami_result_t result;
+    struct lane *lane = lane_of("PAMIX_Servers_stop", servers, context, &result);
+
+    if (lane == NULL)
+        return result;
+    if (!atomic_compare_exchange_strong(&servers->state, &state, SERVERS_WINDING))
+        return error_set(PAMI_EAGAIN, "PAMIX_Servers_stop: servers: do not run");
+    result = process_stop(lane, fn, cookie);
+    if (result != PAMI_SUCCESS)
+        atomic_store(&servers->state, SERVERS_RUNNING);
+    return result;
+}
+
 pami_result_t PAMIX_Servers_stop(pamix_servers_t handle, pami_context_t context,
                                  pami_event_function fn, void *cookie)
 {
@@ -238,6 +273,8 @@ pami_result_t PAMIX_Servers_stop(pamix_servers_t handle, pami_context_t context,
         return error_set(PAMI_INVAL, "PAMIX_Servers_stop: %s",
                          servers == NULL ? "servers: NULL"
                                          : "context: is not of the servers' client");
+    if (servers->processes)
+        return stop_processes(servers, context, fn, cookie);
     stop = malloc(sizeof(*stop));
     if (stop == NULL)
         return error_set(PAMI_ENOMEM, "PAMIX_Servers_stop: out of memory");
@@ -321,6 +358,8 @@ pami_result_t PAMIX_Servers_query(pamix_servers_t handle, int server,
                          servers->count);
     memset(status, 0, sizeof(*status));
     status->servers = servers->count;
+    for (unsigned i = 0; i < servers->count; i++)
+        status->lost += SERVERS_LOAD(servers->server[i].dead) != 0;
     status->running = atomic_load(&servers->state) == SERVERS_RUNNING;
     for (unsigned i = 0; i < servers->count; i++)
         if (server == PAMIX_SERVERS_ALL || server == (int)i)

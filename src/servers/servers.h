@@ -7,6 +7,7 @@
  *   servers.c  create, start, stop, destroy, policy, counters
  *   fence.c    fences, which are also how servers stop
  *   learn.c    does forwarding pay? Measured on the program's own requests
+ *   process.c  servers that are processes, which are told by messages (protocol.h)
  *
  * A request lives in a pool of its lane, which is what one context of the program has here. It goes
  * through a ring to the server, and comes back as work posted to the context, or, where nobody
@@ -23,6 +24,8 @@
 #include <pami/pamix.h>
 
 #include "context/context.h"
+#include "p2p/handle.h"
+#include "p2p/message.h"
 #include "servers/ring.h"
 #include "util/list.h"
 #include "util/pool.h"
@@ -42,22 +45,32 @@ enum request_kind {
     REQUEST_GET,
     REQUEST_SEND,
     REQUEST_IMMEDIATE,
+    REQUEST_FENCE, /* to server processes */
+};
+
+enum learn_way {
+    LEARN_PLAIN,  /* as if there were no servers */
+    LEARN_CLIENT, /* by the client, and counted */
+    LEARN_SERVERS,
 };
 
 /* learn.c: requests of one kind and of a size within a factor of two. */
 struct learner {
-    unsigned phase;
-    unsigned left;   /* requests until the phase ends */
-    unsigned window; /* requests of the phase */
+    uint8_t phase, round;
+    uint8_t way;     /* enum learn_way */
     bool forward;    /* what was found out */
-    uint64_t begun;
-    double best[2]; /* ticks per request: by the client, by servers */
+    unsigned left;   /* requests until the next look */
+    unsigned window; /* requests since the last one */
+    unsigned rests, doubts;
+    uint64_t begun, since; /* clock_ticks: of the window, of the first look */
+    uint64_t spent;        /* ticks that trials have cost */
+    double best[2];        /* ticks per request: by the client, by servers */
 };
 
 #define LEARN_CLASSES 32
 
-/* True: to a server. `outstanding`: of the lane. */
-bool learn_choice(struct learner *learner, size_t outstanding);
+/* `worthwhile`: servers may have a processor. `outstanding`: of the lane. */
+enum learn_way learn_choice(struct learner *learner, bool worthwhile, size_t outstanding);
 struct learner *learn_of(struct lane *lane, enum request_kind kind, size_t bytes);
 
 /* A callback of the user's. */
@@ -76,6 +89,7 @@ struct request {
     struct request *next;  /* on the lane's stack */
     uint8_t kind;          /* enum request_kind */
     uint8_t under_way;     /* callbacks that the operation will still make */
+    uint32_t handle;       /* by which a server process answers */
     bool wanted;           /* the user wants any */
     void *cookie;
     void *more; /* malloced, when `copy` is too small */
@@ -105,12 +119,17 @@ struct lane {
     unsigned left;      /* of the batch */
     struct learner learners[REQUEST_IMMEDIATE][LEARN_CLASSES];
     atomic_ullong forwarded, direct, refused;
+    unsigned *waiting; /* requests at each server process; NULL: servers are threads */
+    struct handle_table handles;
+    struct message_watch watch;
     CACHE_ALIGNED _Atomic(struct request *) returned;
 };
 
 struct server {
     struct servers *servers;
     struct context *context;
+    uint32_t endpoint;    /* of a process ... */
+    atomic_int dead;      /* ... that has died */
     bool stalled;         /* as many in flight as may be: their ends go on */
     unsigned in_flight;   /* requests that are not complete */
     struct request *held; /* has been taken, and could not be started yet */
@@ -125,11 +144,16 @@ struct server {
 struct servers {
     struct client_core *core;
     unsigned count;
+    bool processes;
+    size_t queue;                    /* requests that may wait for each */
+    uint64_t heap_begin, heap_bytes; /* what processes see of this task's memory */
+    atomic_size_t under_way;         /* requests at processes */
     char *cpus;
     atomic_int state;    /* enum servers_state */
     atomic_uint fencing; /* fences that servers still work for */
     atomic_uint operations, batch, few, in_flight;
     atomic_int active, learn;
+    bool spare; /* servers do not take the program's processors; set by start */
     atomic_size_t bytes_least, bytes_most;
     _Atomic(struct lane *) lanes[ENDPOINT_OFFSETS_MAX];
     pami_context_t contexts[ENDPOINT_OFFSETS_MAX];
@@ -151,6 +175,24 @@ pami_result_t request_start(struct request *request, struct context *context);
 
 /* It could not be started: as if it had ended with `result`. */
 void request_fail(struct request *request, pami_result_t result);
+
+/* A server process has answered: by a callback that is not the last; by the last. The owner. */
+void request_event_here(struct request_event *event);
+void request_end_here(struct request *request, pami_result_t result);
+
+/* A request with nothing but its lane; NULL: out of memory. The context's owner; so all below. */
+struct request *request_new(struct lane *lane, enum request_kind kind);
+void request_free(struct request *request);
+void request_events(struct request *request, void *cookie, pami_event_function first,
+                    pami_event_function second);
+
+/* What the context has here, made when it is first used; NULL with *result. */
+struct lane *lane_of(const char *function, struct servers *servers, pami_context_t handle,
+                     pami_result_t *result);
+
+/* servers.c: without any servers in it. NULL: out of memory. */
+struct servers *servers_new(struct client_core *core, size_t count,
+                            const pamix_servers_config_t *config);
 
 /* All its callbacks have come, or would have: back to the lane. Any thread. */
 void request_return(struct request *request);

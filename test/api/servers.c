@@ -9,6 +9,12 @@
  * Run: tasks=2 args="1 3" env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2"
  * Run: tasks=2 env="PAMI_SHM_SINGLE_COPY=off"
  * Run: tasks=2 args="2 2" env="PAMI_ASYNC_CPUS=0"
+ *
+ * With 0 for their number, servers are the processes that the launcher has started:
+ * Run: tasks=1,3 servers=1 args="2 0" timeout=120
+ * Run: tasks=4 nodes=2 servers=2 args="1 0" timeout=120
+ * Run: tasks=2 servers=3 args="2 0" env="PAMI_SERVERS_DOMAINS=2" timeout=120
+ * Run: tasks=2 servers=1 args="1 0" env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2"
  */
 #define TEST_LIMIT 40 /* many threads */
 #include "rma.h"
@@ -56,6 +62,7 @@ struct expect {
 
 static struct job job;
 static size_t threads = 2, servers_count = 2;
+static bool processes;
 static pamix_servers_t servers;
 static struct worker workers[THREADS_MAX];
 static unsigned char *window, **windows;
@@ -106,7 +113,10 @@ static void on_message(pami_context_t context, void *cookie, const void *head, s
     CHECK_CALLBACK();
     CHECK_SIZE(head_bytes, sizeof header);
     memcpy(&header, head, sizeof header);
-    CHECK_SIZE(test_origin(origin), header.task);
+    if (test_origin(origin) < job.tasks)
+        CHECK_SIZE(test_origin(origin), header.task);
+    else
+        CHECK(processes);
     CHECK_SIZE(header.bytes, bytes);
     CHECK_SIZE(header.number, worker->reception.next[header.task][header.thread]);
     worker->reception.next[header.task][header.thread]++;
@@ -286,9 +296,32 @@ static void one_get(struct worker *worker, size_t task, size_t i, unsigned char 
     request(worker, NULL, &get, 0);
 }
 
+/* Every other time memory that server processes see. */
+static unsigned char *memory(size_t bytes)
+{
+    static atomic_uint turn;
+    void *at;
+
+    if (atomic_fetch_add(&turn, 1) % 4 < 2)
+        return test_zalloc(bytes);
+    CHECK_OK(PAMIX_Mem_alloc(job.client, bytes, 64, PAMIX_MEM_ANY, &at));
+    return memset(at, 0, bytes);
+}
+
+static void memory_free(unsigned char *at)
+{
+    pamix_heap_view_t own;
+
+    CHECK_OK(PAMIX_Mem_view(job.client, (pami_task_t)job.task, &own));
+    if (PAMIX_Mem_cast(&own, at, 1) != NULL)
+        CHECK_OK(PAMIX_Mem_free(job.client, at));
+    else
+        free(at);
+}
+
 static void transfers(struct worker *worker, size_t task, size_t seed)
 {
-    unsigned char *from = test_alloc(PUTS * PUT_BYTES), *back = test_zalloc(PUTS * PUT_BYTES);
+    unsigned char *from = memory(PUTS * PUT_BYTES), *back = memory(PUTS * PUT_BYTES);
     struct expect expect[PUTS];
     bool fenced = false;
     pami_result_t result;
@@ -311,7 +344,7 @@ static void transfers(struct worker *worker, size_t task, size_t seed)
         CHECK(expect[i].result == PAMI_SUCCESS);
         CHECK(memcmp(from + i * PUT_BYTES, back + i * PUT_BYTES, length(i)) == 0);
     }
-    free(from), free(back);
+    memory_free(from), memory_free(back);
 }
 
 /* ---- policies ---- */
@@ -400,7 +433,11 @@ static void refusals(void)
 
     CHECK_REFUSED(PAMIX_Servers_create(NULL, 1, NULL, &other), PAMI_INVAL, "contexts");
     CHECK_REFUSED(PAMIX_Servers_create(twice, 2, NULL, &other), PAMI_INVAL, "twice");
-    CHECK_REFUSED(PAMIX_Servers_put(servers, job.context[threads], &put, 0), PAMI_INVAL, "context");
+    CHECK_REFUSED(PAMIX_Servers_put(servers, processes ? NULL : job.context[threads], &put, 0),
+                  PAMI_INVAL, "context");
+    CHECK_REFUSED(PAMIX_Servers_attach(NULL, NULL, &other), PAMI_INVAL, "client");
+    if (!processes)
+        CHECK_REFUSED(PAMIX_Servers_attach(job.client, NULL, &other), PAMI_ERROR, "pamirun");
     CHECK_REFUSED(PAMIX_Servers_put(servers, job.context[0], NULL, 0), PAMI_INVAL, "parameters");
     CHECK_REFUSED(PAMIX_Servers_put(servers, job.context[0], &put, 6), PAMI_INVAL, "flags");
     CHECK_REFUSED(PAMIX_Servers_query(servers, 99, &status), PAMI_INVAL, "server");
@@ -415,14 +452,20 @@ static void refusals(void)
 static void failure(void)
 {
     struct expect expect = {.worker = &workers[0]};
+    unsigned char *local = memory(8);
     pami_get_simple_t get = {
         .rma = {.dest = 0x7fffffff, .bytes = 8, .cookie = &expect, .done_fn = on_first},
-        .addr = {pattern, pattern},
+        .addr = {local, pattern},
     };
+    pami_result_t result;
 
-    CHECK_OK(TEST_CALL(PAMIX_Servers_get(servers, job.context[0], &get, 0)));
-    WAIT_WITH(advance_own(&workers[0]), expect.first == 1);
-    CHECK(expect.result == PAMI_INVAL);
+    result = TEST_CALL(PAMIX_Servers_get(servers, job.context[0], &get, 0));
+    if (result == PAMI_SUCCESS) {
+        WAIT_WITH(advance_own(&workers[0]), expect.first == 1);
+        result = expect.result;
+    }
+    CHECK(result == PAMI_INVAL);
+    memory_free(local);
 }
 
 int main(int argc, char **argv)
@@ -435,6 +478,7 @@ int main(int argc, char **argv)
         threads = strtoul(argv[1], NULL, 10);
         servers_count = strtoul(argv[2], NULL, 10);
     }
+    processes = servers_count == 0;
     job_start(&job, "servers", threads + servers_count);
     rma_open(&job);
     job.driven = 1;
@@ -447,7 +491,15 @@ int main(int argc, char **argv)
     rma_share(&job, &window, sizeof window, windows);
     for (size_t i = 0; i < threads; i++)
         workers[i] = (struct worker){.index = i, .context = job.context[i]};
-    CHECK_OK(PAMIX_Servers_create(&job.context[threads], servers_count, &config, &servers));
+    if (processes) {
+        pamix_servers_status_t status;
+
+        CHECK_OK(PAMIX_Servers_attach(job.client, &config, &servers));
+        CHECK_OK(PAMIX_Servers_query(servers, PAMIX_SERVERS_ALL, &status));
+        servers_count = status.servers;
+    } else {
+        CHECK_OK(PAMIX_Servers_create(&job.context[threads], servers_count, &config, &servers));
+    }
     refusals();
     CHECK_OK(PAMIX_Servers_start(servers));
     job_barrier(&job);

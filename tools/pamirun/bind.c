@@ -56,12 +56,12 @@ static int load(struct bind *bind, hwloc_obj_type_t type)
 
 int bind_open(struct bind *bind, const struct options *options)
 {
-    uint32_t task;
+    uint32_t processes = options_processes(options), task;
 
     *bind = (struct bind){0};
     if (options->bind == BIND_NONE)
         return 0;
-    bind->place = calloc(options->tasks, sizeof *bind->place);
+    bind->place = calloc(processes, sizeof *bind->place);
     if (bind->place == NULL ||
         load(bind, options->bind == BIND_CORE ? HWLOC_OBJ_CORE : HWLOC_OBJ_NUMANODE) != 0) {
         say("--bind: cannot find out about the machine's %s",
@@ -73,6 +73,10 @@ int bind_open(struct bind *bind, const struct options *options)
         bind->place[task] = options->bind == BIND_CORE || options->tasks < bind->count
                                 ? task % bind->count
                                 : (unsigned)((uint64_t)task * bind->count / options->tasks);
+    /* Behind the tasks: cores of their own while there are any, and every NUMA node in turn. */
+    for (; task < processes; task++)
+        bind->place[task] =
+            (options->bind == BIND_CORE ? task : task - options->tasks) % bind->count;
     if (options->bind == BIND_CORE && options->tasks > bind->count)
         say("--bind core: %u tasks share %u core%s", options->tasks, bind->count,
             bind->count == 1 ? "" : "s");

@@ -66,7 +66,7 @@ static bool is_our_group(const struct job *job, pid_t group, pid_t leader)
 {
     uint32_t i;
 
-    for (i = 0; i < job->options->tasks; i++)
+    for (i = 0; i < options_processes(job->options); i++)
         if (job->tasks[i].pid == group)
             return group > 1;
     return group == leader && group > 1;
@@ -90,7 +90,7 @@ void ending_signal_tasks(struct job *job, int signal)
 {
     uint32_t i;
 
-    for (i = 0; i < job->options->tasks; i++)
+    for (i = 0; i < options_processes(job->options); i++)
         if (job->tasks[i].live)
             kill(-job->tasks[i].pid, signal);
 }
@@ -115,9 +115,20 @@ void ending_kill(struct job *job)
         leftovers_signal(job, SIGKILL);
 }
 
+/* Servers owe nobody anything once there are no tasks. */
+static void servers_end(struct job *job)
+{
+    uint32_t i;
+
+    for (i = job->options->tasks; i < options_processes(job->options); i++)
+        if (job->tasks[i].live)
+            kill(-job->tasks[i].pid, SIGKILL);
+}
+
 /* All tasks have ended; other processes have not. */
 static void leftovers_check(struct job *job)
 {
+    servers_end(job);
     if (job->phase == PHASE_RUN && job->deadline == 0)
         job->deadline = clock_now() + LINGER_SECONDS;
     else if (job->phase == PHASE_RUN && clock_now() >= job->deadline)

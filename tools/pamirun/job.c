@@ -168,12 +168,38 @@ static void say_failure(const struct job *job, const struct task *task, int wait
     }
 }
 
+static bool is_server(const struct task *task)
+{
+    return task->number >= task->job->options->tasks;
+}
+
+/* A server ends when the job does. If it ends before, the tasks find out and do without it. */
+static void server_ended(struct task *task, int wait_status)
+{
+    const struct job *job = task->job;
+
+    task->live = false;
+    task_hang_up(task);
+    if (job->phase != PHASE_RUN || job->live == 0)
+        return;
+    if (WIFEXITED(wait_status))
+        say("server %u (pid %d) ended with status %d", task->number - job->options->tasks,
+            (int)task->pid, WEXITSTATUS(wait_status));
+    else
+        say("server %u (pid %d) was killed by signal %d (%s)", task->number - job->options->tasks,
+            (int)task->pid, WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+}
+
 /* Returns whether the job must end. */
 static bool task_ended(struct task *task, int wait_status)
 {
     struct job *job = task->job;
     int status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 
+    if (is_server(task)) {
+        server_ended(task, wait_status);
+        return false;
+    }
     task->live = false;
     job->live--;
     /* What it said before it ended still counts, above all an abort. */
@@ -197,7 +223,7 @@ static struct task *task_by_pid(struct job *job, pid_t pid)
 {
     uint32_t i;
 
-    for (i = 0; i < job->options->tasks; i++)
+    for (i = 0; i < options_processes(job->options); i++)
         if (job->tasks[i].live && job->tasks[i].pid == pid)
             return &job->tasks[i];
     return NULL;
@@ -316,7 +342,7 @@ static void standard_streams_open(void)
 /* Room for a socket per task, and for its pipes. */
 static void files_raise(struct job *job)
 {
-    rlim_t wanted = (rlim_t)job->options->tasks * (job->options->tag ? 3 : 1) + FILES_EXTRA;
+    rlim_t wanted = options_processes(job->options) * (job->options->tag ? 3 : 1) + FILES_EXTRA;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -336,19 +362,23 @@ static void files_raise(struct job *job)
 
 static int server_start(struct job *job)
 {
-    char name[64], map[64];
+    const struct options *options = job->options;
+    char name[64], map[96];
     uint64_t random = 0;
     int err;
 
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random)
         random = clock_now_ns();
     snprintf(name, sizeof name, "pamirun-%d-%016" PRIx64, (int)getpid(), random);
-    err = pmi1_map_format(job->options->tasks, job->options->nodes, map, sizeof map);
+    err = pmi1_map_format(options->tasks, options->nodes, map, sizeof map);
     if (err != 0)
         return err;
-    err = server_open(&job->server, job->options->tasks, name, map, &server_events, job);
+    if (options->servers > 0) /* the map ends with a parenthesis, behind the last block */
+        snprintf(map + strlen(map) - 1, sizeof map - strlen(map) + 1, ",(0,%u,%u))", options->nodes,
+                 options->servers);
+    err = server_open(&job->server, options_processes(options), name, map, &server_events, job);
     /* Tasks of pretended nodes may reach each other through one segment; see the shm device. */
-    if (err == 0 && job->options->nodes > 1)
+    if (err == 0 && options->nodes > 1)
         err = server_card(&job->server, "pamirun-pretended-nodes", "yes");
     return err;
 }
@@ -359,6 +389,11 @@ static void place_on_node(const struct options *options, uint32_t task, struct l
     uint32_t each = options->tasks / options->nodes, longer = options->tasks % options->nodes;
     uint32_t first = longer * (each + 1); /* of the shorter blocks */
 
+    if (task >= options->tasks) {
+        place->local_count = options->servers;
+        place->local_index = (task - options->tasks) % options->servers;
+        return;
+    }
     place->local_count = task < first ? each + 1 : each;
     place->local_index = task < first ? task % (each + 1) : (task - first) % each;
 }
@@ -391,6 +426,7 @@ static int task_start(struct task *task, int in)
     int err;
 
     place_on_node(job->options, task->number, &place);
+    place.program = is_server(task) ? job->launch.server : job->options->program;
     place.cpus = bind_of(&job->bind, task->number);
     place.cpus_size = job->bind.size;
     err = task_connect(task, &place);
@@ -404,7 +440,7 @@ static int task_start(struct task *task, int in)
     }
     if (err == 0) {
         task->live = true;
-        job->live++;
+        job->live += !is_server(task);
         if (job->options->verbose)
             say("task %u: pid %d%s%s", task->number, (int)task->pid,
                 place.cpus == NULL ? "" : ", bound to processors ",
@@ -412,7 +448,7 @@ static int task_start(struct task *task, int in)
         return 0;
     }
     if (strcmp(step, "run") == 0)
-        say("%s: %s", job->options->program[0], strerror(-err));
+        say("%s: %s", place.program[0], strerror(-err));
     else
         say("cannot %s task %u: %s", step, task->number, strerror(-err));
     status_raise(job, strcmp(step, "run") != 0 ? STATUS_TROUBLE
@@ -435,7 +471,7 @@ static void tasks_start(struct job *job)
         say("cannot give the tasks their input: %s", strerror(nothing < 0 ? errno : -err));
         status_raise(job, STATUS_TROUBLE);
     }
-    for (i = 0; i < job->options->tasks && job->status == 0; i++) {
+    for (i = 0; i < options_processes(job->options) && job->status == 0; i++) {
         int in = (long)i != reader ? nothing : terminal >= 0 ? terminal : STDIN_FILENO;
 
         if (task_start(&job->tasks[i], in) != 0)
@@ -455,9 +491,9 @@ static int job_open(struct job *job, const struct options *options)
     int err;
 
     *job = (struct job){.options = options, .signals.fd = -1};
-    job->tasks = calloc(options->tasks, sizeof *job->tasks);
+    job->tasks = calloc(options_processes(options), sizeof *job->tasks);
     err = job->tasks == NULL ? -ENOMEM : loop_open(&job->loop);
-    for (i = 0; err == 0 && i < options->tasks; i++)
+    for (i = 0; err == 0 && i < options_processes(options); i++)
         job->tasks[i] = (struct task){.job = job, .number = i, .pmi = {-1, task_ready}};
     if (err == 0)
         err = launch_open(&job->launch, options); /* before --bind changes the environment */
@@ -467,7 +503,7 @@ static int job_open(struct job *job, const struct options *options)
     if (err == 0)
         err = server_start(job);
     if (err == 0 && options->tag)
-        err = output_open(&job->output, &job->loop, options->tasks);
+        err = output_open(&job->output, &job->loop, options_processes(options));
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     ending_note_foreign(job);
     return err;

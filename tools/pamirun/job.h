@@ -39,8 +39,11 @@ enum phase {
 #define FOREIGN_MAX 64
 
 /*
- * Invariants: `live` counts the tasks with live set; a task's end counts for `status` only in
- * PHASE_RUN, since later ones are of our making.
+ * Behind the tasks stand the communication servers, which are processes like them, but whose end is
+ * no end of the job.
+ *
+ * Invariants: `live` counts tasks that are live, no servers; the end of one counts for `status` in
+ * PHASE_RUN only, since later ones are of our making.
  */
 struct job {
     const struct options *options;

@@ -63,15 +63,31 @@ static bool is_replaced(const struct options *options, const char *variable, siz
     return false;
 }
 
+/* It lies beside pamirun, or is found as any program is. */
+static void find_server(struct launch *launch)
+{
+    static const char name[] = "pami_server";
+    ssize_t length = readlink("/proc/self/exe", launch->path, sizeof launch->path - sizeof name);
+    char *slash;
+
+    launch->path[length < 0 ? 0 : length] = '\0';
+    slash = strrchr(launch->path, '/');
+    if (slash != NULL)
+        memcpy(slash + 1, name, sizeof name);
+    launch->server[0] =
+        slash != NULL && access(launch->path, X_OK) == 0 ? launch->path : (char *)name;
+}
+
 int launch_open(struct launch *launch, const struct options *options)
 {
     size_t i, count = 0;
 
-    *launch = (struct launch){.program = options->program, .no_aslr = options->no_aslr};
+    *launch = (struct launch){.no_aslr = options->no_aslr};
+    find_server(launch);
     while (environ[count] != NULL)
         count++;
     launch->environment =
-        calloc(count + options->variable_count + OWN_COUNT + 2, sizeof *launch->environment);
+        calloc(count + options->variable_count + OWN_COUNT + 3, sizeof *launch->environment);
     if (launch->environment == NULL)
         return -ENOMEM;
     count = 0;
@@ -81,8 +97,12 @@ int launch_open(struct launch *launch, const struct options *options)
     for (i = 0; i < options->variable_count; i++)
         if (!is_replaced(options, options->variables[i], i + 1))
             launch->environment[count++] = options->variables[i];
-    snprintf(launch->size, sizeof launch->size, "PMI_SIZE=%u", options->tasks);
+    snprintf(launch->servers, sizeof launch->servers, "PMI_SERVERS=%u",
+             options->nodes * options->servers);
+    snprintf(launch->size, sizeof launch->size, "PMI_SIZE=%u", options_processes(options));
     launch->environment[count++] = launch->size;
+    if (options->servers > 0)
+        launch->environment[count++] = launch->servers;
     launch->own = count;
     return 0;
 }
@@ -112,7 +132,7 @@ static void child_run(const struct launch *launch, const struct launch_task *tas
         return;
     failure->step = "run";
     sigprocmask(SIG_SETMASK, &launch->mask, NULL);
-    execvpe(launch->program[0], launch->program, launch->environment);
+    execvpe(task->program[0], task->program, launch->environment);
 }
 
 int launch_start(struct launch *launch, const struct launch_task *task, pid_t *pid,

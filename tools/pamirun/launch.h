@@ -15,10 +15,12 @@
 
 /* What all tasks have in common. */
 struct launch {
-    char **program;
     char **environment; /* with room for the variables of one task at `own` */
     size_t own;
-    char size[24]; /* PMI_SIZE=... */
+    char servers[24]; /* PMI_SERVERS=... */
+    char size[24];    /* PMI_SIZE=... */
+    char *server[2];  /* the program of communication servers */
+    char path[4096];  /* where that lies */
     bool no_aslr;
     sigset_t mask;       /* to give back */
     struct rlimit files; /* to give back */
@@ -27,6 +29,7 @@ struct launch {
 /* What is a task's own.  Descriptors are close-on-exec here. */
 struct launch_task {
     uint32_t task, local_index, local_count;
+    char **program; /* its arguments, NULL at the end */
     int pmi, in, out, err;
     const cpu_set_t *cpus; /* NULL: not bound */
     size_t cpus_size;

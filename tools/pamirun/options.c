@@ -43,6 +43,11 @@ static const char *set_nodes(struct options *options, const char *argument)
     return set_count(argument, &options->nodes);
 }
 
+static const char *set_servers(struct options *options, const char *argument)
+{
+    return strcmp(argument, "0") == 0 ? NULL : set_count(argument, &options->servers);
+}
+
 static const char *set_bind(struct options *options, const char *argument)
 {
     static const char *const names[] = {"none", "core", "numa"};
@@ -60,8 +65,8 @@ static const char *set_bind(struct options *options, const char *argument)
 /* The variables that tell a task who it is are pamirun's own business. */
 static const char *set_variable(struct options *options, const char *argument)
 {
-    static const char *const own[] = {"PMI_FD", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS",
-                                      "MPI_LOCALRANKID"};
+    static const char *const own[] = {"PMI_FD",      "PMI_RANK",        "PMI_SIZE",
+                                      "PMI_SERVERS", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"};
     size_t i, length = strcspn(argument, "=");
 
     if (length == 0 || argument[length] == '\0')
@@ -140,6 +145,7 @@ static const char *print_version(struct options *options, const char *argument)
 static const struct row rows[] = {
     {"-n", "-np", "N", "start N tasks (default 1)", set_tasks},
     {"--nodes", NULL, "K", "pretend that the tasks are spread over K nodes, in blocks", set_nodes},
+    {"--servers", NULL, "K", "start K communication servers on each node (default 0)", set_servers},
     {"--bind", NULL, "none|core|numa", "bind each task to a core or a NUMA node (default none)",
      set_bind},
     {"--env", NULL, "NAME=VALUE", "set a variable for the tasks; may be repeated", set_variable},
@@ -208,6 +214,9 @@ static int options_check(const struct options *options)
     if (options->nodes > options->tasks)
         return usage_error("--nodes: %u nodes are too many for %u task%s", options->nodes,
                            options->tasks, options->tasks == 1 ? "" : "s");
+    if (options->servers > (TASKS_MAX - options->tasks) / options->nodes)
+        return usage_error("--servers: %u on each of %u nodes are too many for %u tasks",
+                           options->servers, options->nodes, options->tasks);
     if (options->stdin_task >= (long)options->tasks)
         return usage_error("--stdin: there is no task %ld among %u", options->stdin_task,
                            options->tasks);

@@ -25,6 +25,7 @@ enum bind_to {
 
 struct options {
     uint32_t tasks, nodes;
+    uint32_t servers; /* communication servers, per node */
     enum bind_to bind;
     double timeout;  /* seconds; 0: none */
     long stdin_task; /* -1: none */
@@ -33,6 +34,12 @@ struct options {
     size_t variable_count;
     char **program; /* its arguments, NULL at the end */
 };
+
+/* Processes that take part in the job: its tasks, then the servers, node by node. */
+static inline uint32_t options_processes(const struct options *options)
+{
+    return options->tasks + options->nodes * options->servers;
+}
 
 /* Returns -1 to go on, or the status to exit with; has said why. */
 int options_parse(int argc, char **argv, struct options *options);

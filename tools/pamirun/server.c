@@ -101,6 +101,41 @@ static const char *take(const struct pmi1_line *line, const char *name, char *te
     return pmi1_line_text(line, name, text, size) == 0 ? NULL : "too_long";
 }
 
+static void barrier_release(struct server *server, const char *format, uint32_t missing)
+{
+    uint32_t i;
+    char text[96];
+
+    snprintf(text, sizeof text, format, missing);
+    server->waiting = 0;
+    for (i = 0; i < server->tasks; i++) {
+        if (!server->peers[i].waiting)
+            continue;
+        server->peers[i].waiting = false;
+        answer(server, i, "%s", text);
+    }
+}
+
+/* A barrier that can complete does so; one that no longer can fails for all who wait. */
+static void barrier_check(struct server *server)
+{
+    if (server->waiting > 0 && server->waiting + server->excused == server->tasks)
+        barrier_release(server, "cmd=barrier_out rc=0\n", 0);
+    else if (server->waiting > 0 && server->gone < server->tasks &&
+             !server->peers[server->gone].waiting)
+        barrier_release(server, "cmd=barrier_out rc=-1 msg=task_%u_has_left_the_job\n",
+                        server->gone);
+}
+
+static void excuse(struct server *server, uint32_t task)
+{
+    if (server->peers[task].excused)
+        return;
+    server->peers[task].excused = true;
+    server->excused++;
+    barrier_check(server);
+}
+
 static void do_put(struct server *server, uint32_t task, const struct pmi1_line *line)
 {
     char key[PMI1_KEY_MAX], value[PMI1_VALUE_MAX];
@@ -123,6 +158,8 @@ static void do_put(struct server *server, uint32_t task, const struct pmi1_line 
     }
     answer(server, task, "cmd=put_result rc=%d msg=%s\n", why == NULL ? 0 : -1,
            why == NULL ? "success" : why);
+    if (why == NULL && strncmp(key, SERVER_EXCUSE, strlen(SERVER_EXCUSE)) == 0)
+        excuse(server, task);
 }
 
 static void do_get(struct server *server, uint32_t task, const struct pmi1_line *line)
@@ -158,35 +195,13 @@ static void do_getbyidx(struct server *server, uint32_t task, const struct pmi1_
            card->value);
 }
 
-static void barrier_release(struct server *server, const char *format, uint32_t missing)
-{
-    uint32_t i;
-    char text[96];
-
-    snprintf(text, sizeof text, format, missing);
-    server->waiting = 0;
-    for (i = 0; i < server->tasks; i++) {
-        if (!server->peers[i].waiting)
-            continue;
-        server->peers[i].waiting = false;
-        answer(server, i, "%s", text);
-    }
-}
-
-/* A barrier that can complete does so; one that no longer can fails for all who wait. */
-static void barrier_check(struct server *server)
-{
-    if (server->waiting == server->tasks)
-        barrier_release(server, "cmd=barrier_out rc=0\n", 0);
-    else if (server->waiting > 0 && server->gone < server->tasks &&
-             !server->peers[server->gone].waiting)
-        barrier_release(server, "cmd=barrier_out rc=-1 msg=task_%u_has_left_the_job\n",
-                        server->gone);
-}
-
 static void do_barrier_in(struct server *server, uint32_t task, const struct pmi1_line *line)
 {
     (void)line;
+    if (server->peers[task].excused) {
+        session_break(server, task, "excused_from_barriers");
+        return;
+    }
     server->peers[task].waiting = true;
     server->waiting++;
     barrier_check(server);
@@ -356,6 +371,8 @@ void server_gone(struct server *server, uint32_t task)
     if (peer->gone)
         return;
     peer->gone = true;
+    if (peer->excused)
+        return;
     /* Its arrival in a barrier under way still counts; the next one can never complete. */
     if (server->gone == server->tasks || server->peers[server->gone].waiting)
         server->gone = task;

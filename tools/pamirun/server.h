@@ -22,6 +22,7 @@ struct peer {
     char *answers; /* not yet sent */
     uint32_t era;  /* number of inits so far: programs that ran one after another */
     bool waiting;  /* in the barrier */
+    bool excused;  /* no barrier waits for it any more */
     bool gone;     /* will say no more */
     bool broken;   /* said something that is not PMI-1 */
     bool spawning; /* inside mcmd=spawn ... endcmd */
@@ -36,11 +37,16 @@ struct server_events {
 };
 
 /*
- * Invariants: `waiting` counts the peers in the barrier; it is below tasks between calls; when a
- * peer that does not wait is gone, nobody waits.
+ * The last of the peers may be communication servers, which take part in the start of the first
+ * client only: one that puts a card whose name begins with SERVER_EXCUSE is excused from then on.
+ *
+ * Invariants: `waiting` counts the peers in the barrier, `excused` those that never are again; both
+ * together are below tasks between calls; when a peer that does neither is gone, nobody waits.
  */
+#define SERVER_EXCUSE "pami-serving-"
+
 struct server {
-    uint32_t tasks, waiting;
+    uint32_t tasks, waiting, excused;
     uint32_t gone; /* the first task that has gone; tasks: none */
     struct peer *peers;
     struct cards cards, services;

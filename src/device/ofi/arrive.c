@@ -124,7 +124,9 @@ static struct ofi_link *link_of(struct ofi_slot *slot, const struct ofi_frame *f
     link = u32map_get(&slot->map, frame->head.origin);
     if (link == NULL) {
         /* Its name may be on its way to us still; the token shows that it exists. */
-        if (ofi_task(frame->head.origin) >= slot->device->bootstrap->tasks ||
+        const struct bootstrap *job = slot->device->bootstrap;
+
+        if (ofi_task(frame->head.origin) >= job->tasks + job->servers ||
             ofi_offset(frame->head.origin) >= slot->device->contexts)
             return NULL;
         if (!ofi_link_is_from(slot, frame))

@@ -218,7 +218,7 @@ static void take_hello(const struct ofi_device *device, struct connection *conne
 {
     connection->hello = connection->in.hello;
     if (connection->hello.magic != HELLO_MAGIC || connection->hello.to != device->bootstrap->task ||
-        connection->hello.from >= device->bootstrap->tasks ||
+        connection->hello.from >= device->bootstrap->tasks + device->bootstrap->servers ||
         !proof_random(connection->challenge.nonce, sizeof(connection->challenge.nonce))) {
         connection->state = CONNECTION_FAILED;
         return;

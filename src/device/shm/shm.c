@@ -46,12 +46,14 @@ int64_t shm_member_of(const struct shm_device *device, uint32_t task)
     return -1;
 }
 
-static int find_members(struct shm_device *device, struct bootstrap *bootstrap)
+static int find_members(struct shm_device *device, struct bootstrap *bootstrap, bool servers)
 {
     uint32_t count;
 
     device->pretended = network_by_segment(bootstrap);
     count = device->pretended ? bootstrap->tasks : bootstrap->local_count;
+    if (servers)
+        count += device->pretended ? bootstrap->servers : bootstrap->local_servers;
     device->members = calloc(count, sizeof(*device->members));
     if (device->members == NULL)
         return -ENOMEM;
@@ -107,7 +109,7 @@ static int shm_open(const struct device_params *params, struct device **out, cha
         return -ENOMEM;
     device->device.ops = &shm_device_ops;
     device->bootstrap = params->bootstrap;
-    error = find_members(device, params->bootstrap);
+    error = find_members(device, params->bootstrap, params->servers);
     if (error == 0) {
         device->watched = calloc(device->member_count, sizeof(*device->watched));
         device->copy_works = calloc(device->member_count, sizeof(*device->copy_works));
@@ -158,6 +160,9 @@ static double shm_load(struct device *base)
     for (uint32_t i = 0; i < device->member_count; i++) {
         const struct segment_member *member = segment_member(device->segment, i);
         cpu_set_t shared;
+
+        if (member->task >= device->bootstrap->tasks)
+            continue; /* sleeps when it has nothing to do; when it has, we wait for it */
         int all = CPU_COUNT(&member->cpus);
 
         CPU_AND(&shared, &member->cpus, &me->cpus);

@@ -1,0 +1,368 @@
+/*
+ * pami_server: a communication server as a process. Started by pamirun --servers, never by hand.
+ *
+ * It takes part in the start of the first client of a job as one more task that nobody sees. Then
+ * it takes calls from the tasks of its domain (servers/protocol.h), carries them out on its own
+ * context, and answers. Data stays where it is, in the shared heaps of the callers, which it maps;
+ * data that comes along with a call is kept until the operation has ended.
+ *
+ * One queue, by arrival. Calls wait there while as much is in flight as their caller allows, and
+ * while data is on its way. It sleeps when there is nothing to do, and dies with pamirun, or when
+ * pamirun sees that all tasks have ended.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pami/pamix.h>
+
+#include "bootstrap/bootstrap.h"
+#include "context/context.h"
+#include "p2p/message.h"
+#include "servers/protocol.h"
+#include "util/list.h"
+
+/* Longest sleep, us: messages end it. */
+#define SLEEP_US 100000u
+#define SLEEP_AGAIN_US 100u /* while something waits that may have to be tried again */
+#define PASSES 64
+
+struct serving {
+    struct context *context;
+    struct message_watch watch;
+    struct list waiting; /* struct job, by arrival */
+    size_t in_flight;
+    bool known[DISPATCH_ID_MAX + 1]; /* dispatch ids that are registered here */
+};
+
+struct job {
+    struct list link;
+    struct serving *serving;
+    struct server_call call;
+    uint32_t caller;
+    uint32_t left;       /* callbacks that the operation will still make */
+    bool ready;          /* its data is there */
+    bool abandoned;      /* the caller has gone */
+    size_t header_bytes; /* of the user's header */
+    char *data;          /* that came along */
+    char header[];
+};
+
+static void go_on(struct serving *serving);
+
+/* ---- answers ---- */
+
+static void answer(const struct job *job, bool last, pami_result_t result)
+{
+    const struct server_answer answer = {job->call.handle, last, (int32_t)result};
+
+    if (!job->abandoned)
+        message_send(job->serving->context, job->caller, MESSAGE_SERVERS, &answer, sizeof(answer),
+                     NULL, 0, NULL, NULL);
+}
+
+static void job_free(struct job *job)
+{
+    free(job->data);
+    free(job);
+}
+
+static void job_end(struct job *job, pami_result_t result)
+{
+    answer(job, true, result);
+    job_free(job);
+}
+
+static void on_event(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct job *job = cookie;
+    struct serving *serving = job->serving;
+
+    (void)context;
+    if (--job->left != 0) {
+        if ((job->call.flags & CALL_FIRST) != 0)
+            answer(job, false, result);
+        return;
+    }
+    serving->in_flight--;
+    job_end(job, result);
+    go_on(serving);
+}
+
+/* ---- carrying out ---- */
+
+/* The caller's data, or room for it, as it is seen here; NULL: there is none. */
+static void *data_of(const struct job *job)
+{
+    const struct device *device = core_heap_device(job->serving->context->core);
+    uint64_t offset;
+    struct heap_view view;
+
+    if ((job->call.flags & CALL_CARRIED) != 0)
+        return job->data;
+    if (device == NULL ||
+        device->ops->heap_view((struct device *)device, endpoint_task(job->caller), &view) != 0)
+        return NULL;
+    offset = job->call.local - view.remote;
+    return offset < view.bytes && job->call.bytes <= view.bytes - offset ? view.local + offset
+                                                                         : NULL;
+}
+
+static pami_rma_t transfer(struct job *job)
+{
+    return (pami_rma_t){.dest = job->call.dest,
+                        .hints = job->call.hints,
+                        .bytes = job->call.bytes,
+                        .cookie = job,
+                        .done_fn = on_event};
+}
+
+static pami_result_t start_put(struct job *job, void *data)
+{
+    pami_put_simple_t call = {.rma = transfer(job),
+                              .addr = {data, (void *)(uintptr_t)job->call.remote},
+                              .put = {on_event}};
+
+    job->left = 2;
+    return PAMI_Put(job->serving->context, &call);
+}
+
+static pami_result_t start_get(struct job *job, void *data)
+{
+    pami_get_simple_t call = {.rma = transfer(job),
+                              .addr = {data, (void *)(uintptr_t)job->call.remote}};
+
+    job->left = 1;
+    return PAMI_Get(job->serving->context, &call);
+}
+
+/* Nobody sends to a server. */
+static void on_message(pami_context_t context, void *cookie, const void *header, size_t header_size,
+                       const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    (void)context, (void)cookie, (void)header, (void)header_size;
+    (void)data, (void)bytes, (void)origin;
+    if (recv != NULL)
+        memset(recv, 0, sizeof(*recv));
+}
+
+static pami_result_t start_send(struct job *job, void *data)
+{
+    struct serving *serving = job->serving;
+    pami_dispatch_callback_function function = {.p2p = on_message};
+    pami_send_t message = {
+        .send = {.header = {job->header, job->header_bytes},
+                 .data = {data, job->call.bytes},
+                 .dispatch = job->call.dispatch,
+                 .hints = job->call.hints,
+                 .dest = job->call.dest},
+        .events = {.cookie = job, .local_fn = on_event},
+    };
+    pami_result_t result = PAMI_SUCCESS;
+
+    if (job->call.dispatch > DISPATCH_ID_MAX)
+        return PAMI_INVAL;
+    if (!serving->known[job->call.dispatch])
+        result = PAMI_Dispatch_set(serving->context, job->call.dispatch, function, NULL,
+                                   job->call.dispatch_hints);
+    if (result != PAMI_SUCCESS)
+        return result;
+    serving->known[job->call.dispatch] = true;
+    if (job->call.kind == CALL_IMMEDIATE)
+        return PAMI_Send_immediate(serving->context, &message.send);
+    job->left = 1;
+    if ((job->call.flags & CALL_REMOTE) != 0) {
+        job->left = 2;
+        message.events.remote_fn = on_event;
+    }
+    return PAMI_Send(serving->context, &message);
+}
+
+/* False: it must be tried again. */
+static bool start(struct job *job)
+{
+    struct serving *serving = job->serving;
+    void *data = data_of(job);
+    pami_result_t result = PAMI_INVAL;
+
+    if (job->call.kind == CALL_FENCE) {
+        job->left = 1;
+        result = PAMI_Fence_all(serving->context, on_event, job);
+    } else if (data == NULL && job->call.bytes != 0) {
+        result = PAMI_INVAL;
+    } else if (job->call.kind == CALL_PUT) {
+        result = start_put(job, data);
+    } else if (job->call.kind == CALL_GET) {
+        result = start_get(job, data);
+    } else {
+        result = start_send(job, data);
+    }
+    if (result == PAMI_EAGAIN)
+        return false;
+    if (result == PAMI_SUCCESS && job->call.kind != CALL_IMMEDIATE) {
+        serving->in_flight++;
+        return true;
+    }
+    if (result != PAMI_SUCCESS && (job->call.flags & CALL_FIRST) != 0)
+        answer(job, false, result);
+    job_end(job, result);
+    return true;
+}
+
+static void go_on(struct serving *serving)
+{
+    while (!list_empty(&serving->waiting)) {
+        struct job *job = list_entry(serving->waiting.next, struct job, link);
+
+        if (job->abandoned && job->ready) {
+            list_remove(&job->link);
+            job_free(job);
+            continue;
+        }
+        if (!job->ready || (job->call.limit != 0 && serving->in_flight >= job->call.limit))
+            return;
+        list_remove(&job->link);
+        if (!start(job)) {
+            list_push_front(&serving->waiting, &job->link);
+            return;
+        }
+    }
+}
+
+/* ---- calls ---- */
+
+static void on_data(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct job *job = cookie;
+
+    (void)context;
+    job->ready = true;
+    job->abandoned = job->abandoned || result != PAMI_SUCCESS;
+    go_on(job->serving);
+}
+
+static struct job *job_new(const void *header, size_t header_size, size_t bytes)
+{
+    size_t more = header_size - sizeof(struct server_call);
+    struct job *job = calloc(1, sizeof(*job) + more);
+
+    if (job == NULL)
+        return NULL;
+    memcpy(&job->call, header, sizeof(job->call));
+    memcpy(job->header, (const char *)header + sizeof(job->call), more);
+    job->header_bytes = more;
+    job->data = bytes != 0 ? malloc(bytes) : NULL;
+    if (bytes == 0 || job->data != NULL)
+        return job;
+    free(job);
+    return NULL;
+}
+
+static void on_call(pami_context_t context, void *cookie, const void *header, size_t header_size,
+                    const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    struct serving *serving = cookie;
+    const struct server_call *call = header;
+    struct message_place place = {NULL, NULL, 0};
+    struct job *job = NULL;
+
+    (void)context;
+    if (header_size >= sizeof(*call) && call->kind < CALL_KINDS &&
+        bytes == ((call->flags & CALL_CARRIED) != 0 ? call->bytes : 0))
+        job = job_new(header, header_size, bytes);
+    if (job == NULL) {
+        const struct server_answer sorry = {header_size >= sizeof(*call) ? call->handle : 0, 1,
+                                            PAMI_ENOMEM};
+
+        if (recv != NULL)
+            message_accept(recv, &place, NULL, NULL);
+        message_send(serving->context, origin, MESSAGE_SERVERS, &sorry, sizeof(sorry), NULL, 0,
+                     NULL, NULL);
+        return;
+    }
+    job->serving = serving;
+    job->caller = origin;
+    job->ready = recv == NULL;
+    list_push_back(&serving->waiting, &job->link);
+    if (recv != NULL) {
+        place.address = job->data;
+        message_accept(recv, &place, on_data, job);
+        return;
+    }
+    if (bytes != 0)
+        memcpy(job->data, data, bytes);
+    go_on(serving);
+}
+
+static void on_gone(struct message_watch *watch, struct context *context, uint32_t endpoint)
+{
+    struct serving *serving = container_of(watch, struct serving, watch);
+    struct list *item;
+
+    (void)context;
+    list_for_each (item, &serving->waiting) {
+        struct job *job = list_entry(item, struct job, link);
+
+        if (job->caller == endpoint)
+            job->abandoned = true;
+    }
+}
+
+/* ---- the whole ---- */
+
+static int say_that_it_serves(const struct client_core *core)
+{
+    char key[BOOTSTRAP_KEY_MAX + 1];
+
+    snprintf(key, sizeof(key), SERVER_SERVES, core->task);
+    return bootstrap_put(core->bootstrap, key, "yes");
+}
+
+static int fail(const char *what)
+{
+    char text[512] = "";
+
+    PAMI_Error_text(text, sizeof(text));
+    fprintf(stderr, "pami_server: %s: %s\n", what, text);
+    return 1;
+}
+
+static void serve(struct serving *serving)
+{
+    for (;;) {
+        go_on(serving);
+        if (PAMI_Context_advance(serving->context, PASSES) != PAMI_SUCCESS)
+            PAMIX_Context_wait(serving->context,
+                               list_empty(&serving->waiting) ? SLEEP_US : SLEEP_AGAIN_US);
+    }
+}
+
+int main(void)
+{
+    /* Signals that are passed on to the tasks are theirs; pamirun ends servers with KILL. */
+    static const int theirs[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+    static struct serving serving;
+    pami_client_t client;
+    pami_context_t context;
+
+    for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
+        signal(theirs[i], SIG_IGN);
+    if (PAMI_Client_create("server", &client, NULL, 0) != PAMI_SUCCESS)
+        return fail("no client");
+    if (PAMI_Context_createv(client, NULL, 0, &context, 1) != PAMI_SUCCESS)
+        return fail("no context");
+    serving.context = context;
+    if (serving.context->core->task < serving.context->core->tasks) {
+        fputs("pami_server: is started by pamirun --servers only\n", stderr);
+        return 2;
+    }
+    list_init(&serving.waiting);
+    serving.watch.gone = on_gone;
+    message_watch(context, &serving.watch);
+    message_register(context, MESSAGE_SERVERS, on_call, &serving);
+    if (say_that_it_serves(serving.context->core) != 0)
+        return fail("cannot say that it serves");
+    serve(&serving);
+}
