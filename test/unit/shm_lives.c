@@ -1,0 +1,276 @@
+/*
+ * Contexts of the shm device that are destroyed and made again at the same offset: packets for an
+ * earlier life never reach a later one, senders stop and are told, what comes before the first life
+ * is kept, and a client that leaves says that contexts it never made will not come.
+ *
+ * One process with two ports of one device; the private parts let a packet come later than packets
+ * of this test could.
+ *
+ * Run:
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bootstrap/bootstrap.h"
+#include "context/context.h"
+#include "device/shm/shm.h"
+
+enum {
+    HERE = 0,
+    THERE = 1,
+    NEVER = 2,
+    LARGE = 3000 /* goes in a chunk */
+};
+
+struct side {
+    struct port *port;
+    uint64_t counters[DEVICE_COUNTERS];
+    int delivered;
+    uint32_t latest; /* aux of the packet delivered last */
+};
+
+static struct bootstrap *bootstrap;
+static struct device *device;
+static struct side sides[2];
+static int reported;
+
+static void on_packet(void *cookie, const struct packet_header *head, void *body)
+{
+    struct side *side = cookie;
+
+    (void)body;
+    assert_int_equal(head->origin, endpoint_make(0, HERE));
+    side->delivered++;
+    side->latest = head->aux;
+}
+
+static void on_gone(void *cookie, uint32_t endpoint)
+{
+    (void)cookie;
+    assert_int_equal(endpoint, endpoint_make(0, THERE));
+    reported++;
+}
+
+static void open_side(uint32_t offset)
+{
+    struct side *side = &sides[offset];
+    const struct port_params params = {
+        .endpoint = endpoint_make(0, offset),
+        .offset = offset,
+        .context = side,
+        .deliver = on_packet,
+        .counters = side->counters,
+    };
+
+    assert_int_equal(device->ops->port_open(device, &params, &side->port), 0);
+}
+
+static void close_side(uint32_t offset)
+{
+    device->ops->port_close(sides[offset].port);
+    sides[offset].port = NULL;
+}
+
+static int setup(void **state)
+{
+    const struct device_params params = {.bootstrap = bootstrap, .client = "lives", .contexts = 4};
+    char why[200];
+
+    (void)state;
+    memset(sides, 0, sizeof sides);
+    reported = 0;
+    if (device_table[0]->open(&params, &device, why, sizeof why) != 0)
+        return -1;
+    open_side(HERE);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++)
+        if (sides[i].port != NULL)
+            close_side(i);
+    device->ops->close(device);
+    return 0;
+}
+
+static struct path *open_path(void)
+{
+    struct path *path;
+
+    assert_int_equal(device->ops->path_open(sides[HERE].port, endpoint_make(0, THERE), 0, &path),
+                     0);
+    return path;
+}
+
+static int send_packet(struct path *path, uint32_t aux, size_t bytes)
+{
+    static const char data[LARGE];
+    const struct packet packet = {
+        .head = {.origin = endpoint_make(0, HERE), .aux = aux, .payload_bytes = (uint16_t)bytes},
+        .payload = data,
+    };
+
+    return path->am(path, &packet);
+}
+
+static void advance(uint32_t offset)
+{
+    for (int i = 0; i < 3; i++)
+        device->ops->advance(sides[offset].port);
+}
+
+static void tend(void)
+{
+    device->ops->tend(sides[HERE].port, on_gone);
+}
+
+/* Before the first life everything is early. */
+static void test_early(void **state)
+{
+    struct path *path = open_path();
+
+    (void)state;
+    assert_int_equal(send_packet(path, 5, 8), 0);
+    tend();
+    open_side(THERE);
+    assert_false(path_is_stale(path));
+    assert_int_equal(send_packet(path, 6, LARGE), 0);
+    advance(THERE);
+    assert_int_equal(sides[THERE].delivered, 2);
+    assert_int_equal(sides[THERE].latest, 6);
+    tend();
+    assert_int_equal(reported, 0);
+}
+
+/* Five lives, more than the packets' mark can tell apart. */
+static void test_again(void **state)
+{
+    struct path *path;
+
+    (void)state;
+    open_side(THERE);
+    path = open_path();
+    for (uint32_t life = 0; life < 5; life++) {
+        assert_int_equal(send_packet(path, 100 + life, 8), 0);
+        advance(THERE);
+        assert_int_equal(sides[THERE].delivered, (int)life + 1);
+        assert_int_equal(sides[THERE].latest, 100 + life);
+        assert_int_equal(send_packet(path, 7, LARGE), 0); /* not read any more */
+        close_side(THERE);
+        assert_true(path_is_stale(path));
+        assert_int_equal(send_packet(path, 8, 8), -EAGAIN);
+        open_side(THERE);
+        assert_true(path_is_stale(path));
+        assert_int_equal(send_packet(path, 9, LARGE), -EAGAIN);
+        advance(THERE);
+        assert_int_equal(sides[THERE].delivered, (int)life + 1);
+        tend();
+        tend();
+        assert_int_equal(reported, (int)life + 1);
+        assert_int_equal(send_packet(path, 10, 8), -EPIPE);
+        assert_ptr_equal(open_path(), path);
+        assert_false(path_is_stale(path));
+    }
+    assert_int_equal(sides[THERE].counters[DEVICE_STALE], 0);
+}
+
+static void test_closed(void **state)
+{
+    struct path *path;
+
+    (void)state;
+    open_side(THERE);
+    path = open_path();
+    close_side(THERE);
+    assert_int_equal(device->ops->path_open(sides[HERE].port, endpoint_make(0, THERE), 0, &path),
+                     -EPIPE);
+    assert_int_equal(
+        device->ops->path_open(sides[HERE].port, endpoint_make(0, THERE), PATH_EVEN_CLOSED, &path),
+        0);
+    /* It leads to the life that has ended, not to one to come. */
+    assert_true(path_is_stale(path));
+    assert_int_equal(send_packet(path, 1, 8), -EAGAIN);
+    open_side(THERE);
+    advance(THERE);
+    assert_int_equal(sides[THERE].delivered, 0);
+}
+
+/* A packet that was written when the next life had begun, by a sender that had looked before. */
+static void test_late(void **state)
+{
+    struct shm_path *path;
+
+    (void)state;
+    open_side(THERE);
+    path = container_of(open_path(), struct shm_path, path);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct chunk_pool *chunks = &container_of(sides[HERE].port, struct shm_port, port)->chunks;
+        uint64_t old = path->mark;
+
+        close_side(THERE);
+        open_side(THERE);
+        tend();
+        tend();
+        open_path();
+        assert_true(path->mark != old);
+        path->mark = old;
+        assert_int_equal(send_packet(&path->path, 11, 8), 0);
+        assert_int_equal(send_packet(&path->path, 12, LARGE), 0);
+        assert_int_equal(chunks->sent_count, 1);
+        advance(THERE);
+        assert_int_equal(sides[THERE].delivered, (int)i);
+        assert_int_equal(sides[THERE].counters[DEVICE_STALE], 2 * (i + 1));
+        /* The chunk has come back. */
+        for (uint32_t n = 0; n < chunks->count; n++)
+            assert_int_equal(segment_chunk(chunks->segment, 0, HERE, n)->busy, 0);
+        open_path();
+        assert_int_equal(send_packet(&path->path, 13, 8), 0);
+        advance(THERE);
+        assert_int_equal(sides[THERE].delivered, (int)i + 1);
+        assert_int_equal(sides[THERE].latest, 13);
+    }
+}
+
+static void test_leave(void **state)
+{
+    struct path *path;
+
+    (void)state;
+    open_side(THERE);
+    assert_int_equal(device->ops->path_open(sides[HERE].port, endpoint_make(0, NEVER), 0, &path),
+                     0);
+    device->ops->leave(device);
+    assert_int_equal(device->ops->path_open(sides[HERE].port, endpoint_make(0, NEVER), 0, &path),
+                     -EPIPE);
+    path = open_path();
+    assert_int_equal(send_packet(path, 14, 8), 0);
+    advance(THERE);
+    assert_int_equal(sides[THERE].latest, 14);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_early, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_leave, setup, teardown),
+    };
+    int failed;
+
+    if (bootstrap_open(&bootstrap) != 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    bootstrap_close(bootstrap);
+    return failed;
+}
