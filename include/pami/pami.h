@@ -245,6 +245,9 @@ pami_result_t PAMI_Context_createv(pami_client_t client, pami_configuration_t co
  * Destroy all contexts that PAMI_Context_createv made and set every contexts[i] to NULL. Work
  * still posted is dropped. PAMI_INVAL: not the complete array of live contexts of one client.
  * No other thread may use any of them.
+ * Messages already accepted leave first; a peer that does not advance is given PAMI_DRAIN_TIMEOUT
+ * (2 s). To peers the endpoints have gone: until the contexts are created again, sends to them end
+ * with PAMI_ERROR; nothing that was sent to the old contexts reaches the new ones.
  */
 pami_result_t PAMI_Context_destroyv(pami_context_t *contexts, size_t ncontexts);
 
