@@ -345,12 +345,16 @@ static void abandon_receives(struct p2p *p2p)
         list_for_each_safe (item, following, &peer->receives) {
             struct receive *receive = list_entry(item, struct receive, link);
             uint32_t answer = receive->answer;
+            pami_recv_t recv = receive->recv;
+            bool deferred = receive->deferred;
 
             if (receive->fetching)
                 continue;
             if (receive->dispatch <= DISPATCH_ID_MAX)
                 peer->refused = true;
             receive_free(p2p, receive);
+            if (deferred) /* whoever keeps it must not resume it */
+                recv.local_fn(p2p->context, recv.cookie, PAMI_SHUTDOWN);
             if (answer != 0)
                 p2p_answer(p2p, peer, answer, PAMI_SHUTDOWN);
         }
