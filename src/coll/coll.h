@@ -12,6 +12,7 @@
 
 #include "coll/algorithm.h"
 #include "coll/flight.h"
+#include "coll/locality.h"
 #include "coll/select.h"
 #include "context/context.h"
 #include "geometry/geometry.h"
@@ -53,24 +54,30 @@ struct coll {
     struct coll_rows *rows; /* NULL until a group is opened: idle contexts are to be small */
 };
 
-/* Channels of the library's own sub-groups; 0 is the geometry itself. */
+/* Sets of leaders that a group can have whose domains differ in size (levels.h). */
+#define COLL_LEADER_SETS 6u
+
+/* Channels of the library's own sub-groups; 0 is the geometry itself. Depth: how often what is
+ * around has been divided. */
 enum coll_channel {
     COLL_CHANNEL_ALL,
-    COLL_CHANNEL_LOCAL,   /* the members of a node */
-    COLL_CHANNEL_LEADERS, /* one member of each node */
-    COLL_CHANNEL_FIRST_FREE,
+    COLL_CHANNEL_LOCAL,                                     /* + depth: the members of a domain */
+    COLL_CHANNEL_INNER = COLL_CHANNEL_LOCAL + LEVELS,       /* + depth - 1: leaders below the top */
+    COLL_CHANNEL_LEADERS = COLL_CHANNEL_INNER + LEVELS - 1, /* + set: leaders at the top */
 };
+
+_Static_assert(COLL_CHANNEL_LEADERS + COLL_LEADER_SETS <= GROUP_CHANNELS, "channels are short");
 
 struct coll_state {
     struct list reserved;  /* machines of this group that have numbers of their own */
     struct arena *arena;   /* of shared memory, NULL until used */
-    struct levels *levels; /* of hierarchies, NULL until used */
-    int places;            /* of a sub-group: where its members are; 0: not asked yet */
+    struct levels *levels; /* levels.h; NULL until used */
+    int places;            /* of a sub-group: locality.c; 0: not asked yet */
     uint32_t runs;         /* machines that run, those of sub-groups too */
     uint32_t failed;       /* the last run that has failed here */
     bool has_failed;
     struct coll_state *parent;
-    struct group *subs[GROUP_CHANNELS];
+    struct group *subs[GROUP_CHANNELS]; /* of the geometry itself: all of them */
 };
 
 /* Per context: after p2p_attach and before anything can arrive; before p2p_detach. 0 or -ENOMEM. */

@@ -44,6 +44,10 @@ void pipeline_set_window(struct machine *pipeline, uint32_t window);
 /* Before another start: how many segments. */
 void pipeline_set_segments(struct machine *pipeline, uint32_t segments);
 
+/* A link that calls `run`, which neither waits nor fails. The cookie stays the caller's. NULL: out
+ * of memory. */
+struct machine *act_make(struct group *group, void (*run)(void *cookie), void *cookie);
+
 /* True for a machine that is running. */
 bool compose_is_running(const struct machine *machine);
 

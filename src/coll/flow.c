@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/collective.h"
 #include "coll/compose.h"
 
 #define LOOKAHEAD 2u
@@ -24,7 +25,8 @@ struct flow {
     struct machine *chains[FLOW_SEGMENTS_MAX];
     uint32_t count;
     bool running;
-    void *memory;
+    struct flow_memory *memory;
+    struct collective whole;
     struct flow_links segments[];
 };
 
@@ -45,9 +47,10 @@ static void reserve(struct machine *machine, uint32_t runs)
 
     for (uint32_t i = 0; i < flow->count + LOOKAHEAD; i++) {
         if (i < flow->count)
-            reserve_links(&flow->segments[i], 0, 1);
+            reserve_links(&flow->segments[i], 0, flow->segments[i].ahead);
         if (i >= LOOKAHEAD)
-            reserve_links(&flow->segments[i - LOOKAHEAD], 1, FLOW_LINKS);
+            reserve_links(&flow->segments[i - LOOKAHEAD], flow->segments[i - LOOKAHEAD].ahead,
+                          FLOW_LINKS);
     }
     for (uint32_t i = 0; i < flow->count; i++)
         flow->chains[i]->numbers = 1;
@@ -80,12 +83,23 @@ static void give_up(struct machine *machine, pami_result_t result)
     flow->inner->ops->give_up(flow->inner, result);
 }
 
+void flow_memory_free(struct flow_memory *memory)
+{
+    while (memory != NULL) {
+        struct flow_memory *next = memory->next;
+
+        free(memory);
+        memory = next;
+    }
+}
+
 static void release(struct machine *machine)
 {
     struct flow *flow = flow_of(machine);
 
     flow->inner->ops->release(flow->inner);
-    free(flow->memory);
+    collective_release(&flow->whole);
+    flow_memory_free(flow->memory);
     free(flow);
 }
 
@@ -138,7 +152,7 @@ static struct machine *make_inner(struct flow *flow, struct group *group)
 }
 
 struct machine *flow_make(struct group *group, const struct flow_links *segments, uint32_t count,
-                          void *memory)
+                          const struct collective *whole, struct flow_memory *memory)
 {
     struct flow *flow = calloc(1, sizeof(*flow) + count * sizeof(flow->segments[0]));
 
@@ -153,6 +167,7 @@ struct machine *flow_make(struct group *group, const struct flow_links *segments
         free(flow);
         return NULL;
     }
+    flow->whole = *whole;
     flow->inner->done = inner_done;
     flow->inner->cookie = flow;
     return &flow->machine;

@@ -10,21 +10,30 @@
 
 #include "coll/machine.h"
 
-#define FLOW_LINKS 3u
+#define FLOW_LINKS 5u
 #define FLOW_SEGMENTS_MAX 64u
 
 /* What happens to one segment on this member, in order. */
 struct flow_links {
     struct machine *machine[FLOW_LINKS];
     uint32_t count;
+    uint32_t ahead; /* links of which a few segments are reserved ahead of the other links */
 };
 
+/* What links refer to: a list of pieces that a flow frees at its end. */
+struct flow_memory {
+    struct flow_memory *next;
+    _Alignas(64) char data[];
+};
+
+void flow_memory_free(struct flow_memory *memory);
+
 /*
- * The first link of every segment must be on the same level on all members of that level, or be the
- * only one there: numbers and ticks are reserved for the first links a few segments ahead of those
- * for the others. `memory` is freed with the machine. NULL: out of memory; all stays the caller's.
+ * In each group all members have the same runs, segment by segment, and say the same about whether
+ * each is ahead. `whole`, whose types and lists the links may use, is released and `memory` freed
+ * with the machine. NULL: out of memory; all stays the caller's.
  */
 struct machine *flow_make(struct group *group, const struct flow_links *segments, uint32_t count,
-                          void *memory);
+                          const struct collective *whole, struct flow_memory *memory);
 
 #endif

@@ -1,134 +1,89 @@
 /*
- * Collectives over several nodes, composed of one over the members of each node and one over their
- * leaders (the first member of each node): what the hardware joins closely talks in shared memory,
- * and one message per node goes between nodes.
+ * Collectives of groups that divide into domains, composed of one over the members of each domain
+ * and one over their leaders: what the hardware joins closely talks in shared memory, and one
+ * message per node goes between nodes.
  *
- *   barrier    the node arrives at its leader; leaders' barrier; the leader lets its node go
- *   broadcast  on the root's node first; then among leaders; then on the other nodes
+ *   barrier    the domain arrives at its leader; leaders' barrier; the leader lets its domain go
+ *   broadcast  among leaders, from the root if it leads; then in the domains
+ *   reduce     in the domains; then among leaders, to the root if it leads
  *   allreduce  to the leader; among leaders; from the leader
- *   reduce     to the leader of each other node; to the leader of the root's; to the root
  *
- * Levels are machines of whatever algorithm Auto takes for their groups, so the leaders' part may
- * become anything else. Source: hierarchical chaining of collectives by continuation functions.
+ * Where a root does not lead its domain, its leader stands between it and the others. The other
+ * types are in hierarchy_gather.c and hierarchy_all.c.
+ *
+ * Links are machines of whatever algorithm Auto takes for their groups, so the leaders' part may
+ * become anything else; in domains that divide in turn they are hierarchies again. Source:
+ * hierarchical chaining of collectives by continuation functions.
  */
+#include "coll/hierarchy.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/bootstrap.h"
 #include "coll/algorithm.h"
 #include "coll/coll.h"
-#include "coll/collective.h"
-#include "coll/flow.h"
+#include "coll/compose.h"
 #include "coll/machine.h"
 #include "coll/select.h"
 #include "util/option.h"
 
-/* Where the maps of segments begin, in front of the scratch. */
-#define STARTS_BYTES (2 * FLOW_SEGMENTS_MAX * sizeof(uint64_t))
+/* ---- memory and buffers ---- */
 
-/* The groups of a member's levels; made at the first use, freed with the group. */
-struct levels {
-    struct group *local;
-    struct group *leaders; /* NULL: this member is none */
-    uint32_t nodes;
-    uint32_t node_ids[]; /* in the order of the leaders' ranks */
-};
-
-static uint32_t node_of_rank(const struct group *group, uint32_t rank)
+void *hierarchy_memory(struct build *build, uint64_t bytes)
 {
-    uint32_t task = endpoint_task(topology_endpoint(group->topology, rank));
-    uint32_t node = UINT32_MAX;
+    const size_t unit = _Alignof(struct flow_memory);
+    size_t size = (sizeof(struct flow_memory) + bytes + unit - 1) / unit * unit;
+    struct flow_memory *memory = build->error == 0 ? aligned_alloc(unit, size) : NULL;
 
-    bootstrap_node_of(group->context->core->bootstrap, task, &node);
-    return node;
-}
-
-static uint32_t index_of_node(const struct levels *levels, uint32_t node)
-{
-    uint32_t index = 0;
-
-    while (index < levels->nodes && levels->node_ids[index] != node)
-        index++;
-    return index;
-}
-
-/* ranks[0..size) become the leaders' ranks, from[0..) those of this node's members. */
-static void find_members(struct group *group, struct levels *levels, uint32_t *leaders,
-                         uint32_t *local, uint32_t *locals)
-{
-    uint32_t own = node_of_rank(group, group->rank);
-
-    *locals = 0;
-    for (uint32_t rank = 0; rank < group->size; rank++) {
-        uint32_t node = node_of_rank(group, rank);
-
-        if (node == own)
-            local[(*locals)++] = rank;
-        if (index_of_node(levels, node) == levels->nodes) {
-            leaders[levels->nodes] = rank;
-            levels->node_ids[levels->nodes++] = node;
-        }
+    if (memory == NULL) {
+        build->error = build->error != 0 ? build->error : -ENOMEM;
+        return NULL;
     }
+    memory->next = build->memory;
+    build->memory = memory;
+    return memory->data;
 }
 
-static int make_groups(struct group *group, struct levels *levels, uint32_t *scratch)
+uint64_t *hierarchy_numbers(struct build *build, uint32_t count)
 {
-    uint32_t *leaders = scratch, *local = scratch + group->size, locals;
-    int error;
+    uint64_t *numbers = hierarchy_memory(build, count * sizeof(*numbers));
 
-    find_members(group, levels, leaders, local, &locals);
-    error = group_make_sub(group, COLL_CHANNEL_LOCAL, local, locals, &levels->local);
-    if (error == 0 && local[0] == group->rank)
-        error =
-            group_make_sub(group, COLL_CHANNEL_LEADERS, leaders, levels->nodes, &levels->leaders);
-    return error;
+    if (numbers != NULL)
+        memset(numbers, 0, count * sizeof(*numbers));
+    return numbers;
 }
 
-static const struct levels *levels_of(struct group *group)
+struct area_map hierarchy_plain(char *memory)
 {
-    struct levels *levels = group->state->levels;
-    uint32_t *scratch;
-
-    if (levels != NULL)
-        return levels;
-    levels = calloc(1, sizeof(*levels) + group->size * sizeof(levels->node_ids[0]));
-    scratch = malloc(2 * (size_t)group->size * sizeof(*scratch));
-    if (levels == NULL || scratch == NULL || make_groups(group, levels, scratch) != 0) {
-        free(levels);
-        levels = NULL;
-    }
-    free(scratch);
-    group->state->levels = levels;
-    return levels;
+    return (struct area_map){.base = memory, .extent = 1, .blocks = BLOCKS_ONE};
 }
 
-/* ---- links ---- */
-
-/* What is made for the segments of a collective. */
-struct build {
-    const struct levels *levels;
-    struct flow_links segments[FLOW_SEGMENTS_MAX];
-    uint32_t count; /* segments with links */
-    char *scratch;  /* of the whole message, or NULL */
-    int error;
-};
-
-static void drop_links(struct build *build)
+struct area_map hierarchy_equal(char *memory, uint64_t bytes)
 {
-    for (uint32_t i = 0; i < build->count; i++)
-        for (uint32_t x = 0; x < build->segments[i].count; x++)
-            build->segments[i].machine[x]->ops->release(build->segments[i].machine[x]);
+    return (struct area_map){
+        .base = memory, .extent = 1, .blocks = BLOCKS_EQUAL, .distance = bytes};
 }
 
-/* A collective like `from` on another group: the same buffers, their types held once more. */
-static struct collective like(const struct collective *from, pami_xfer_type_t type, uint32_t root)
+struct area_map hierarchy_packed(const struct area_map *map, const uint64_t *starts)
+{
+    struct area_map packed = *map;
+
+    packed.blocks = BLOCKS_PACKED;
+    packed.starts = starts;
+    return packed;
+}
+
+struct collective hierarchy_like(const struct collective *from, pami_xfer_type_t type,
+                                 uint32_t root)
 {
     struct collective made = *from;
 
     made.type = type;
     made.root = root;
     made.lists = NULL;
+    made.send_bytes = made.recv_bytes = NULL;
+    made.own_bytes = 0;
     if (made.send.type != NULL)
         type_ref(made.send.type);
     if (made.recv.type != NULL)
@@ -136,7 +91,7 @@ static struct collective like(const struct collective *from, pami_xfer_type_t ty
     return made;
 }
 
-static void replace(struct area_map *map, const struct area_map *with)
+void hierarchy_replace(struct area_map *map, const struct area_map *with)
 {
     if (with->type != NULL)
         type_ref(with->type);
@@ -145,14 +100,27 @@ static void replace(struct area_map *map, const struct area_map *with)
     *map = *with;
 }
 
-/* Takes *collective over. */
-static void add(struct build *build, struct group *group, struct collective *collective)
+/* ---- links ---- */
+
+/* A domain that divides again is a hierarchy, as far as there is one for this. */
+static const struct algorithm *row_for(struct group *group, const struct collective *collective)
+{
+    const struct algorithm *row = NULL;
+
+    if (group_has_levels(group))
+        row = algorithm_find(collective->type, "Hierarchical");
+    if (row != NULL && algorithm_unmet(row, collective, group) == 0)
+        return row;
+    return select_row(&group->context->coll->rows->select, group, collective);
+}
+
+void hierarchy_add(struct build *build, struct group *group, struct collective *collective)
 {
     struct flow_links *links = &build->segments[build->count - 1];
     const struct algorithm *row;
 
-    row = select_row(&group->context->coll->rows->select, group, collective);
-    if (build->error != 0 || row == NULL) {
+    row = build->error == 0 ? row_for(group, collective) : NULL;
+    if (row == NULL) {
         collective_release(collective);
         build->error = build->error != 0 ? build->error : -ENOSYS;
         return;
@@ -161,32 +129,65 @@ static void add(struct build *build, struct group *group, struct collective *col
     links->count += build->error == 0;
 }
 
-static bool is_alone(const struct build *build)
+void hierarchy_act(struct build *build, void (*run)(void *cookie), void *cookie)
 {
-    return build->levels->local->size == 1;
+    struct flow_links *links = &build->segments[build->count - 1];
+
+    if (build->error != 0)
+        return;
+    links->machine[links->count] = act_make(build->group, run, cookie);
+    if (links->machine[links->count] == NULL)
+        build->error = -ENOMEM;
+    else
+        links->count++;
 }
 
-/* Everybody's data, combined, to the leader of the node. */
+static void drop_links(struct build *build)
+{
+    for (uint32_t i = 0; i < build->count; i++)
+        for (uint32_t x = 0; x < build->segments[i].count; x++)
+            build->segments[i].machine[x]->ops->release(build->segments[i].machine[x]);
+    flow_memory_free(build->memory);
+}
+
+struct way hierarchy_way(const struct build *build, uint32_t root)
+{
+    const struct levels *levels = build->levels;
+    uint32_t domain = levels->domain[root];
+    uint32_t index = levels->position[root] - levels->start[domain];
+    uint32_t set = index < levels->sets && option_choice(OPT_COLL_LEADERS) == 0 ? index : 0;
+
+    return (struct way){
+        .leaders = levels->leaders[set],
+        .domain = domain,
+        .index = index,
+        .leader = levels_leader(levels, levels->own, set),
+        .here = domain == levels->own,
+        .direct = levels_leader(levels, domain, set) == index,
+    };
+}
+
+/* Everybody's data, combined, to the first of the domain. */
 static void add_in(struct build *build, const struct collective *from)
 {
     struct group *local = build->levels->local;
-    struct collective in = like(from, PAMI_XFER_REDUCE, 0);
+    struct collective in = hierarchy_like(from, PAMI_XFER_REDUCE, 0);
 
     in.receives = local->rank == 0;
     in.in_place = in.receives && from->in_place;
-    add(build, local, &in);
+    hierarchy_add(build, local, &in);
 }
 
 /* From member `root` of the group to its others. */
 static void add_out(struct build *build, struct group *group, const struct collective *from,
                     uint32_t root)
 {
-    struct collective out = like(from, PAMI_XFER_BROADCAST, root);
+    struct collective out = hierarchy_like(from, PAMI_XFER_BROADCAST, root);
 
-    replace(&out.send, &out.recv);
+    hierarchy_replace(&out.send, &out.recv);
     out.in_place = true;
     out.receives = true;
-    add(build, group, &out);
+    hierarchy_add(build, group, &out);
 }
 
 static void link_barrier(struct build *build, const struct collective *from)
@@ -198,14 +199,14 @@ static void link_barrier(struct build *build, const struct collective *from)
     none.kind = TYPE_KIND_BYTE;
     none.element = 1;
     none.commutative = true;
-    if (!is_alone(build))
+    if (!build_is_alone(build))
         add_in(build, &none);
-    if (levels->leaders != NULL) {
-        struct collective among = like(from, PAMI_XFER_BARRIER, 0);
+    if (levels->leaders[0] != NULL) {
+        struct collective among = hierarchy_like(from, PAMI_XFER_BARRIER, 0);
 
-        add(build, levels->leaders, &among);
+        hierarchy_add(build, levels->leaders[0], &among);
     }
-    if (!is_alone(build))
+    if (!build_is_alone(build))
         add_out(build, levels->local, &none, 0);
 }
 
@@ -213,105 +214,111 @@ static void link_allreduce(struct build *build, const struct collective *from)
 {
     const struct levels *levels = build->levels;
 
-    if (!is_alone(build))
+    if (!build_is_alone(build))
         add_in(build, from);
-    if (levels->leaders != NULL) {
-        struct collective among = like(from, PAMI_XFER_ALLREDUCE, 0);
+    else
+        build->segments[build->count - 1].ahead = 0;
+    if (levels->leaders[0] != NULL) {
+        struct collective among = hierarchy_like(from, PAMI_XFER_ALLREDUCE, 0);
 
-        if (!is_alone(build)) {
-            replace(&among.send, &among.recv);
+        if (!build_is_alone(build)) {
+            hierarchy_replace(&among.send, &among.recv);
             among.in_place = true;
         }
-        add(build, levels->leaders, &among);
+        hierarchy_add(build, levels->leaders[0], &among);
     }
-    if (!is_alone(build))
+    if (!build_is_alone(build))
         add_out(build, levels->local, from, 0);
 }
 
-/* The root among the members of this node, TOPOLOGY_NO_RANK on other nodes. */
-static uint32_t local_root(const struct group *group, const struct levels *levels, uint32_t root)
+static void link_broadcast(struct build *build, const struct collective *from)
 {
-    return topology_rank(levels->local->topology, topology_endpoint(group->topology, root));
+    const struct way way = hierarchy_way(build, from->root);
+    struct group *local = build->levels->local;
+    bool before = way.here && !way.direct;
+
+    if (before)
+        add_out(build, local, from, way.index);
+    if (way.leaders != NULL)
+        add_out(build, way.leaders, from, way.domain);
+    if (!before && !build_is_alone(build))
+        add_out(build, local, from, way.leader);
 }
 
-static void link_broadcast(struct build *build, const struct group *group,
-                           const struct collective *from)
-{
-    const struct levels *levels = build->levels;
-    uint32_t node = index_of_node(levels, node_of_rank(group, from->root));
-    uint32_t root = local_root(group, levels, from->root);
-
-    if (root != TOPOLOGY_NO_RANK && !is_alone(build))
-        add_out(build, levels->local, from, root);
-    if (levels->leaders != NULL)
-        add_out(build, levels->leaders, from, node);
-    if (root == TOPOLOGY_NO_RANK && !is_alone(build))
-        add_out(build, levels->local, from, 0);
-}
-
-/* A node without the root: to its leader, and from there to the leader of the root's node. */
+/* Another domain: to its leader, and from there to the leader of the root's. */
 static void link_reduce_elsewhere(struct build *build, const struct collective *from,
-                                  const struct area_map *scratch, uint32_t node)
+                                  const struct way *way)
 {
-    const struct levels *levels = build->levels;
+    const struct area_map scratch = hierarchy_plain(hierarchy_memory(build, from->bytes));
     struct collective part;
 
-    if (!is_alone(build)) {
-        part = like(from, PAMI_XFER_REDUCE, 0);
-        part.receives = levels->leaders != NULL;
+    if (!build_is_alone(build)) {
+        part = hierarchy_like(from, PAMI_XFER_REDUCE, way->leader);
+        part.receives = way->leaders != NULL;
         part.in_place = false;
         if (part.receives)
-            replace(&part.recv, scratch);
-        add(build, levels->local, &part);
+            hierarchy_replace(&part.recv, &scratch);
+        hierarchy_add(build, build->levels->local, &part);
     }
-    if (levels->leaders == NULL)
+    if (way->leaders == NULL)
         return;
-    part = like(from, PAMI_XFER_REDUCE, node);
-    part.in_place = false;
-    if (!is_alone(build))
-        replace(&part.send, scratch);
-    add(build, levels->leaders, &part);
+    part = hierarchy_like(from, PAMI_XFER_REDUCE, way->domain);
+    part.receives = part.in_place = false;
+    if (!build_is_alone(build))
+        hierarchy_replace(&part.send, &scratch);
+    hierarchy_add(build, way->leaders, &part);
 }
 
-/* The root's node: its leader collects from the others, and the root from all of the node. */
-static void link_reduce_here(struct build *build, const struct collective *from,
-                             const struct area_map *scratch, uint32_t root, uint32_t node)
+/* To the root, which is given what the other domains have. */
+static void link_reduce_direct(struct build *build, const struct collective *from,
+                               const struct way *way)
 {
-    const struct levels *levels = build->levels;
-    bool is_root = root == levels->local->rank;
     struct collective part;
 
-    if (levels->leaders != NULL) {
-        part = like(from, PAMI_XFER_REDUCE, node);
-        part.receives = true;
-        part.in_place = from->in_place && is_root;
-        if (!is_root)
-            replace(&part.recv, scratch);
-        add(build, levels->leaders, &part);
+    if (!build_is_alone(build)) {
+        part = hierarchy_like(from, PAMI_XFER_REDUCE, way->index);
+        hierarchy_add(build, build->levels->local, &part);
     }
-    if (is_alone(build))
+    if (way->leaders == NULL)
         return;
-    part = like(from, PAMI_XFER_REDUCE, root);
-    part.in_place = from->in_place && is_root;
-    if (levels->leaders != NULL) {
-        replace(&part.send, is_root ? &part.recv : scratch);
-        part.in_place = is_root;
+    part = hierarchy_like(from, PAMI_XFER_REDUCE, way->domain);
+    if (!build_is_alone(build)) {
+        hierarchy_replace(&part.send, &part.recv);
+        part.in_place = true;
     }
-    add(build, levels->local, &part);
+    hierarchy_add(build, way->leaders, &part);
 }
 
-static void link_reduce(struct build *build, const struct group *group,
-                        const struct collective *from, uint64_t offset)
+/* The leader collects from the others, and the root from all of its domain. */
+static void link_reduce_by_leader(struct build *build, const struct collective *from,
+                                  const struct way *way)
 {
-    const struct area_map scratch = {
-        .base = build->scratch + offset, .extent = 1, .blocks = BLOCKS_ONE};
-    uint32_t node = index_of_node(build->levels, node_of_rank(group, from->root));
-    uint32_t root = local_root(group, build->levels, from->root);
+    const struct area_map scratch = hierarchy_plain(hierarchy_memory(build, from->bytes));
+    struct collective part;
 
-    if (root == TOPOLOGY_NO_RANK)
-        link_reduce_elsewhere(build, from, &scratch, node);
+    if (way->leaders != NULL) {
+        part = hierarchy_like(from, PAMI_XFER_REDUCE, way->domain);
+        part.receives = true;
+        part.in_place = false;
+        hierarchy_replace(&part.recv, &scratch);
+        hierarchy_add(build, way->leaders, &part);
+    }
+    part = hierarchy_like(from, PAMI_XFER_REDUCE, way->index);
+    if (way->leaders != NULL)
+        hierarchy_replace(&part.send, &scratch);
+    hierarchy_add(build, build->levels->local, &part);
+}
+
+static void link_reduce(struct build *build, const struct collective *from)
+{
+    const struct way way = hierarchy_way(build, from->root);
+
+    if (!way.here)
+        link_reduce_elsewhere(build, from, &way);
+    else if (way.direct)
+        link_reduce_direct(build, from, &way);
     else
-        link_reduce_here(build, from, &scratch, root, node);
+        link_reduce_by_leader(build, from, &way);
 }
 
 /* ---- segments ---- */
@@ -342,66 +349,79 @@ static uint64_t segment_of(const struct algorithm *row, const struct collective 
     return (segment + whole->element - 1) / whole->element * whole->element;
 }
 
-static void link_segment(struct build *build, struct group *group, const struct collective *whole,
-                         uint64_t *starts, uint64_t offset, uint64_t bytes)
+static void link_segment(struct build *build, const struct collective *part)
 {
-    struct collective part = *whole;
-
-    build->segments[build->count++].count = 0;
-    part.bytes = bytes;
-    if (bytes != whole->bytes) {
-        part.send = map_from(&whole->send, &starts[0], offset);
-        part.recv = map_from(&whole->recv, &starts[1], offset);
-    }
-    switch (whole->type) {
+    switch (part->type) {
     case PAMI_XFER_BARRIER:
-        link_barrier(build, &part);
+        link_barrier(build, part);
         break;
     case PAMI_XFER_ALLREDUCE:
-        link_allreduce(build, &part);
+        link_allreduce(build, part);
         break;
     case PAMI_XFER_REDUCE:
-        link_reduce(build, group, &part, offset);
+        link_reduce(build, part);
+        break;
+    case PAMI_XFER_GATHER:
+        hierarchy_gather(build, part);
+        break;
+    case PAMI_XFER_SCATTER:
+        hierarchy_scatter(build, part);
+        break;
+    case PAMI_XFER_ALLGATHER:
+    case PAMI_XFER_ALLGATHERV:
+        hierarchy_allgather(build, part);
+        break;
+    case PAMI_XFER_ALLTOALL:
+        hierarchy_alltoall(build, part);
         break;
     default:
-        link_broadcast(build, group, &part);
+        link_broadcast(build, part);
     }
 }
 
-/* Links of all segments, and the memory behind them. */
-static void link_all(struct build *build, struct group *group, const struct algorithm *row,
-                     const struct collective *whole, char *memory)
+/* Links of all segments. */
+static void link_all(struct build *build, const struct algorithm *row,
+                     const struct collective *whole)
 {
     uint64_t segment = segment_of(row, whole), offset = 0;
-    uint64_t *starts = (uint64_t *)(void *)memory;
+    uint64_t *starts = hierarchy_numbers(build, 2 * FLOW_SEGMENTS_MAX);
 
-    build->scratch = memory + STARTS_BYTES;
-    do {
-        uint64_t left = whole->bytes - offset, bytes = left < segment ? left : segment;
+    while (build->error == 0) {
+        uint64_t left = whole->bytes - offset;
+        struct collective part = *whole;
 
-        link_segment(build, group, whole, &starts[2 * build->count], offset, bytes);
-        offset += bytes;
-    } while (offset < whole->bytes && build->error == 0);
+        part.bytes = left < segment ? left : segment;
+        build->segments[build->count] = (struct flow_links){.ahead = 1};
+        if (part.bytes != whole->bytes) {
+            part.send = map_from(&whole->send, &starts[2 * build->count], offset);
+            part.recv = map_from(&whole->recv, &starts[2 * build->count + 1], offset);
+        }
+        build->count++;
+        link_segment(build, &part);
+        offset += part.bytes;
+        if (offset == whole->bytes)
+            break;
+    }
 }
 
 int hierarchy_make(struct group *group, const struct algorithm *row, struct collective *collective,
                    struct machine **machine)
 {
-    bool keeps = row->type == PAMI_XFER_REDUCE;
-    char *memory = malloc(STARTS_BYTES + (keeps ? collective->bytes : 0));
-    struct build build = {.levels = levels_of(group)};
+    struct build build;
 
-    build.error = build.levels != NULL && memory != NULL ? 0 : -ENOMEM;
-    if (build.error == 0)
-        link_all(&build, group, row, collective, memory);
-    collective_release(collective);
+    build.group = group;
+    build.levels = levels_of(group);
+    build.count = 0;
+    build.memory = NULL;
+    build.error = build.levels != NULL ? 0 : -ENOMEM;
+    link_all(&build, row, collective);
     if (build.error == 0) {
-        *machine = flow_make(group, build.segments, build.count, memory);
+        *machine = flow_make(group, build.segments, build.count, collective, build.memory);
         if (*machine != NULL)
             return 0;
         build.error = -ENOMEM;
     }
     drop_links(&build);
-    free(memory);
+    collective_release(collective);
     return build.error;
 }

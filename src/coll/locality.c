@@ -1,76 +1,199 @@
 /*
- * Where the members of groups are.
+ * Where the members of groups are; see locality.h.
  */
+#include "coll/locality.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "bootstrap/bootstrap.h"
 #include "coll/coll.h"
 #include "coll/machine.h"
 #include "geometry/state.h"
 #include "util/hash.h"
+#include "util/option.h"
 
 /* Larger groups have no levels: finding them takes time and memory for each member. */
 #define LEVELS_MEMBERS_MAX 8192u
+#define LEAVES_MAX (1u << 20)
 
+/* ---- the option ---- */
+
+static const char *const level_names[LEVELS] = {"node", "package", "numa", "cache", "core"};
+
+/* "NAME" or "NAME:COUNT" for a level from `from` on; the level, or LEVELS. */
+static unsigned read_word(const char *word, size_t length, unsigned from, uint32_t *count)
+{
+    size_t name = strcspn(word, ": ,");
+    unsigned level = from;
+    char *end = NULL;
+
+    while (level < LEVELS &&
+           (strlen(level_names[level]) != name || strncmp(level_names[level], word, name) != 0))
+        level++;
+    *count = 0;
+    if (name < length && word[name] == ':') {
+        unsigned long value = strtoul(word + name + 1, &end, 10);
+
+        if (end != word + length || value == 0 || value > LEAVES_MAX)
+            return LEVELS;
+        *count = (uint32_t)value;
+    }
+    return level;
+}
+
+static int read_text(struct locality *locality, const char *text)
+{
+    unsigned from = LEVEL_NODE;
+
+    for (text += strspn(text, ", "); *text != '\0'; text += strspn(text, ", ")) {
+        size_t length = strcspn(text, ", ");
+        uint32_t count;
+        unsigned level = read_word(text, length, from, &count);
+
+        if (level == LEVELS || (uint64_t)locality->leaves * (count + !count) > LEAVES_MAX)
+            return -EINVAL;
+        locality->wanted[level] = true;
+        locality->count[level] = count;
+        locality->leaves *= count + !count;
+        from = level + 1;
+        text += length;
+    }
+    return 0;
+}
+
+int locality_read(struct locality *locality, const struct client_core *core)
+{
+    int error;
+    bool asks = false;
+
+    *locality = (struct locality){.bootstrap = core->bootstrap, .leaves = 1};
+    error = read_text(locality, option_string(OPT_COLL_LEVELS));
+    if (error != 0)
+        *locality = (struct locality){.bootstrap = core->bootstrap, .leaves = 1};
+    locality->wanted[LEVEL_NODE] = true;
+    for (unsigned level = LEVELS, inner = 1; level-- > 0;) {
+        locality->inner[level] = inner;
+        inner *= locality->count[level] + !locality->count[level];
+        asks =
+            asks || (level != LEVEL_NODE && locality->wanted[level] && locality->count[level] == 0);
+    }
+    if (asks)
+        locality->machine = machine_places(core);
+    return error;
+}
+
+uint32_t locality_domain(const struct locality *locality, unsigned level, uint32_t task)
+{
+    uint32_t node = UINT32_MAX;
+
+    if (locality->count[level] != 0)
+        return task % locality->leaves / locality->inner[level];
+    if (level == LEVEL_NODE) {
+        bootstrap_node_of(locality->bootstrap, task, &node);
+        return node;
+    }
+    return locality->machine == NULL ? 0 : machine_domain(locality->machine, level, task);
+}
+
+/* ---- groups ---- */
+
+/* What is remembered: PLACES_KNOWN, whether all are on one node, and above PLACES_LEVEL the level
+ * at which the group divides, plus 1. */
 enum places {
-    PLACES_UNKNOWN,
-    PLACES_ONE_NODE,
-    PLACES_ALONE,  /* each member on a node of its own */
-    PLACES_LEVELS, /* several nodes, one with several members */
-    PLACES_ANY,    /* too many to look, or out of memory */
+    PLACES_KNOWN = 1,
+    PLACES_ONE_NODE = 2,
+    PLACES_LEVEL = 4,
 };
 
-static enum places find_places(struct bootstrap *bootstrap, const struct topology *topology)
+/* Domains of a level among the members; 0: too many members to look, or out of memory. */
+static uint32_t count_domains(const struct locality *locality, unsigned level,
+                              const struct topology *topology)
 {
     static char present;
-    struct u32map nodes = {0};
-    enum places places = PLACES_ANY;
-    uint32_t rank = 0, node;
+    struct u32map domains = {0};
+    uint32_t rank = 0, count;
 
     for (; rank < topology->size; rank++) {
         uint32_t task = endpoint_task(topology_endpoint(topology, rank));
 
-        if (bootstrap_node_of(bootstrap, task, &node) != 0 ||
-            u32map_put(&nodes, node, &present) != 0 ||
-            (rank > LEVELS_MEMBERS_MAX && nodes.count > 1))
+        if (u32map_put(&domains, locality_domain(locality, level, task), &present) != 0 ||
+            (rank > LEVELS_MEMBERS_MAX && domains.count > 1))
             break;
     }
-    if (rank == topology->size)
-        places = nodes.count == 1                ? PLACES_ONE_NODE
-                 : nodes.count == topology->size ? PLACES_ALONE
-                                                 : PLACES_LEVELS;
-    u32map_finish(&nodes);
-    return places;
+    count = rank == topology->size ? (uint32_t)domains.count : 0;
+    u32map_finish(&domains);
+    return count;
 }
 
-static enum places places_of(const struct group *group)
+/* The outermost level that is neither one domain nor one for each member. */
+static unsigned find_level(const struct locality *locality, const struct topology *topology)
+{
+    for (unsigned level = LEVEL_NODE; level < LEVELS; level++) {
+        uint32_t domains = locality->wanted[level] ? count_domains(locality, level, topology) : 1;
+
+        if (domains == 1)
+            continue;
+        return domains == 0 || domains == topology->size ? LEVELS : level;
+    }
+    return LEVELS;
+}
+
+static int find_places(const struct client_core *core, const struct topology *topology)
+{
+    struct locality locality, truth = {.bootstrap = core->bootstrap};
+    unsigned level;
+    int places = PLACES_KNOWN;
+
+    locality_read(&locality, core);
+    level = find_level(&locality, topology);
+    if (count_domains(&truth, LEVEL_NODE, topology) == 1)
+        places |= PLACES_ONE_NODE;
+    return level == LEVELS ? places : places + PLACES_LEVEL * (int)(level + 1);
+}
+
+/* Sub-groups of leaders do not divide again: what would is their domains. */
+static int places_of(const struct group *group)
 {
     struct geometry *geometry = group->geometry;
     int known;
 
     if (group->channel != 0) {
-        if (group->state->places == PLACES_UNKNOWN)
-            group->state->places =
-                (int)find_places(group->context->core->bootstrap, group->topology);
-        return (enum places)group->state->places;
+        if (group->state->places == 0)
+            group->state->places = find_places(geometry->client->core, group->topology);
+        return group->state->places;
     }
     known = atomic_load_explicit(&geometry->places, memory_order_relaxed);
-    if (known == PLACES_UNKNOWN) {
-        known = (int)find_places(geometry->client->core->bootstrap, &geometry->topology);
+    if (known == 0) {
+        known = find_places(geometry->client->core, &geometry->topology);
         atomic_store_explicit(&geometry->places, known, memory_order_relaxed);
     }
-    return (enum places)known;
+    return known;
 }
 
 int group_places_like(uint32_t members, uint32_t nodes)
 {
-    return nodes == 1 ? PLACES_ONE_NODE : nodes == members ? PLACES_ALONE : PLACES_LEVELS;
+    if (nodes == 1)
+        return PLACES_KNOWN | PLACES_ONE_NODE;
+    return nodes == members ? PLACES_KNOWN : PLACES_KNOWN + PLACES_LEVEL * (LEVEL_NODE + 1);
 }
 
 bool group_on_one_node(const struct group *group)
 {
-    return places_of(group) == PLACES_ONE_NODE;
+    return (places_of(group) & PLACES_ONE_NODE) != 0;
+}
+
+unsigned group_level(const struct group *group)
+{
+    int places = places_of(group);
+
+    if (places < PLACES_LEVEL || group->channel >= COLL_CHANNEL_INNER)
+        return LEVELS;
+    return (unsigned)(places / PLACES_LEVEL) - 1;
 }
 
 bool group_has_levels(const struct group *group)
 {
-    return group->channel == 0 && places_of(group) == PLACES_LEVELS;
+    return group_level(group) != LEVELS;
 }

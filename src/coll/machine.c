@@ -11,7 +11,10 @@
 #include "coll/coll.h"
 #include "coll/collective.h"
 #include "coll/engine.h"
+#include "coll/levels.h"
 #include "coll/shared/arena.h"
+#include "util/log.h"
+#include "util/option.h"
 
 /* ---- numbers ---- */
 
@@ -77,6 +80,8 @@ static int list_members(const struct group *parent, const uint32_t *ranks, uint3
 
 static void sub_free(struct group_sub *sub)
 {
+    if (sub->group.state != NULL)
+        levels_free(sub->group.state->levels);
     topology_finish(&sub->topology);
     free(sub->group.state);
     free(sub);
@@ -85,14 +90,17 @@ static void sub_free(struct group_sub *sub)
 int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
                    struct group **group)
 {
+    struct coll_state *top = parent->state;
     struct group_sub *sub;
     uint32_t *endpoints;
     uint32_t own;
     int error;
 
-    if (channel == 0 || channel >= GROUP_CHANNELS || parent->channel != 0 || count == 0)
+    while (top->parent != NULL)
+        top = top->parent;
+    if (channel == 0 || channel >= GROUP_CHANNELS || count == 0)
         return -EINVAL;
-    if (parent->state->subs[channel] != NULL)
+    if (top->subs[channel] != NULL)
         return -EEXIST;
     sub = calloc(1, sizeof(*sub));
     endpoints = calloc(count, sizeof(*endpoints));
@@ -120,7 +128,7 @@ int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks
     sub->group.size = count;
     sub->group.identity = parent->identity;
     sub->group.channel = channel;
-    parent->state->subs[channel] = &sub->group;
+    top->subs[channel] = &sub->group;
     *group = &sub->group;
     return 0;
 }
@@ -130,6 +138,7 @@ int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks
 static int group_opened(struct group *group)
 {
     struct coll *coll = group->context->coll;
+    struct locality locality;
 
     if (coll->rows == NULL) {
         coll->rows = calloc(1, sizeof(*coll->rows));
@@ -140,6 +149,9 @@ static int group_opened(struct group *group)
             coll->rows = NULL;
             return -ENOMEM;
         }
+        if (locality_read(&locality, group->context->core) != 0)
+            log_warn("%s: '%s' is no list of levels, each inside the one before",
+                     option_info(OPT_COLL_LEVELS)->name, option_string(OPT_COLL_LEVELS));
     }
     group->state = calloc(1, sizeof(*group->state));
     if (group->state == NULL)
@@ -182,7 +194,7 @@ static void group_closed(struct group *group)
     for (uint32_t i = 1; i < GROUP_CHANNELS; i++)
         if (state->subs[i] != NULL)
             sub_free(container_of(state->subs[i], struct group_sub, group));
-    free(state->levels);
+    levels_free(state->levels);
     free(state);
     group->state = NULL;
 }

@@ -94,7 +94,8 @@ int machine_make(struct group *group, const struct algorithm *row, struct collec
  * A group of some members of another one, in which machines talk on a channel of their own
  * (1 .. GROUP_CHANNELS - 1; which is for what: coll.h). ranks[i] is the parent's rank of what is
  * rank i here, in any order, all different; equal on all members of the new group. Made and used by
- * members only; different groups of members may share a channel. Lives until the parent closes.
+ * members only; different groups of members may share a channel. Lives until the geometry's
+ * group closes, which has the channels.
  * A machine row for it: machine_make with this group. 0, -ENOMEM, -EEXIST: the channel is in use
  * here, -EINVAL: not a member, or ranks are wrong.
  */
@@ -104,8 +105,9 @@ int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks
 /* All members of a group are tasks of one node. Remembered; the same on all members. */
 bool group_on_one_node(const struct group *group);
 
-/* Its members are tasks of several nodes, but not each of another one. The same on all members;
- * false for sub-groups. */
+/* The level (locality.h) at which its members divide into several domains, one of them with several
+ * members; LEVELS: at none. The same on all members. */
+unsigned group_level(const struct group *group);
 bool group_has_levels(const struct group *group);
 
 /* The group made for a channel, or NULL. */

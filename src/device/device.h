@@ -251,6 +251,10 @@ struct device_ops {
      * what they might use. NULL: does not know. */
     void (*occupied)(struct device *device, cpu_set_t *cpus);
 
+    /* Where another task of this host, or this one, may run. Left alone when it is not known. NULL:
+     * never known. */
+    void (*bound)(struct device *device, uint32_t task, cpu_set_t *cpus);
+
     /* Slow house-keeping, called now and then: report each path whose destination has gone, once,
      * after everything that it sent has been delivered. */
     void (*tend)(struct port *port, void (*gone)(void *context, uint32_t endpoint));

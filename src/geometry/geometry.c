@@ -184,6 +184,7 @@ void geometry_close(struct client_core *core)
     registry_remove(&client->world);
     u64map_finish(&client->ids);
     pthread_mutex_destroy(&client->lock);
+    free(client->places);
     free(client);
     core->geometry = NULL;
 }

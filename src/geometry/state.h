@@ -20,6 +20,8 @@
 #define IDENTITY_FIRST UINT64_C(256)
 #define IDENTITY_TASK_SHIFT 40
 
+struct machine_places;
+
 struct geometry_client {
     struct client_core *core;
     const struct geometry_hooks *hooks; /* never NULL */
@@ -33,6 +35,7 @@ struct geometry_client {
     struct list early;        /* messages that came before this task's call */
     struct u64map neighbours; /* by task: numbers of messages, see join.c */
     struct geometry world;
+    struct machine_places *places; /* floor coll's: one piece of memory, NULL until asked for */
 };
 
 struct geometry_context {

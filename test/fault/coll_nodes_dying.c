@@ -19,11 +19,12 @@
 enum {
     WORDS = 50000,
     FLIGHTS = 4,
-    KINDS = 4
+    KINDS = 8
 };
 
-static const pami_xfer_type_t kinds[KINDS] = {PAMI_XFER_BARRIER, PAMI_XFER_BROADCAST,
-                                              PAMI_XFER_REDUCE, PAMI_XFER_ALLREDUCE};
+static const pami_xfer_type_t kinds[KINDS] = {
+    PAMI_XFER_BARRIER, PAMI_XFER_BROADCAST, PAMI_XFER_REDUCE,    PAMI_XFER_ALLREDUCE,
+    PAMI_XFER_GATHER,  PAMI_XFER_SCATTER,   PAMI_XFER_ALLGATHER, PAMI_XFER_ALLTOALL};
 
 static struct job job;
 static size_t victim;
@@ -57,6 +58,7 @@ static void start(pami_xfer_type_t type, size_t root, size_t count, uint32_t *bu
     pami_xfer_t xfer = coll_xfer(handle_of(world_of(&job), type), told);
     char *send = (char *)buffers, *recv = (char *)(buffers + WORDS);
     pami_endpoint_t from = job_endpoint(&job, root, 0);
+    size_t block = count / job.tasks;
 
     if (type == PAMI_XFER_BROADCAST)
         xfer.cmd.xfer_broadcast = (pami_broadcast_t){from, recv, PAMI_TYPE_UNSIGNED_INT, count};
@@ -69,6 +71,15 @@ static void start(pami_xfer_type_t type, size_t root, size_t count, uint32_t *bu
         xfer.cmd.xfer_allreduce =
             (pami_allreduce_t){send,  PAMI_TYPE_UNSIGNED_INT, count, recv, PAMI_TYPE_UNSIGNED_INT,
                                count, PAMI_DATA_SUM,          NULL,  1};
+    else if (type == PAMI_XFER_GATHER)
+        xfer.cmd.xfer_gather = (pami_gather_t){
+            from, send, PAMI_TYPE_UNSIGNED_INT, block, recv, PAMI_TYPE_UNSIGNED_INT, block};
+    else if (type == PAMI_XFER_SCATTER)
+        xfer.cmd.xfer_scatter = (pami_scatter_t){
+            from, send, PAMI_TYPE_UNSIGNED_INT, block, recv, PAMI_TYPE_UNSIGNED_INT, block};
+    else if (type != PAMI_XFER_BARRIER)
+        xfer.cmd.xfer_allgather = (pami_allgather_t){send, PAMI_TYPE_UNSIGNED_INT, block,
+                                                     recv, PAMI_TYPE_UNSIGNED_INT, block};
     coll_start(job.context[0], &xfer);
 }
 

@@ -186,6 +186,18 @@ static void shm_occupied(struct device *base, cpu_set_t *cpus)
     }
 }
 
+static void shm_bound(struct device *base, uint32_t task, cpu_set_t *cpus)
+{
+    struct shm_device *device = container_of(base, struct shm_device, device);
+
+    for (uint32_t i = 0; i < device->member_count; i++) {
+        const struct segment_member *member = segment_member(device->segment, i);
+
+        if (member->task == task)
+            *cpus = member->cpus;
+    }
+}
+
 const struct device_ops shm_device_ops = {
     .name = "shm",
     .description = "shared memory of one host: one inbox per context, single copy for large data",
@@ -212,6 +224,7 @@ const struct device_ops shm_device_ops = {
     .doorbell = shm_doorbell,
     .load = shm_load,
     .occupied = shm_occupied,
+    .bound = shm_bound,
     .tend = shm_tend,
     .leave = shm_leave,
 };

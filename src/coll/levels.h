@@ -1,0 +1,50 @@
+/*
+ * How a group divides into domains: the nodes of its members, or, where all are on one node, what
+ * the node consists of (locality.h says which level). A domain's members talk to each other in a
+ * sub-group of their own, which may divide in turn, and one of each domain, its leader, to the
+ * other leaders.
+ *
+ * Leaders come in sets: in set s, member s of every domain leads, counted around where there are
+ * fewer. So a collective can take the set in which its root leads, and others work by several sets
+ * at once. Where domains are of equal size there are as many sets as members, else not more than
+ * there are channels for.
+ *
+ * Domains are numbered in the order of their first members, members of a domain in that of ranks.
+ */
+#ifndef LIBPAMI_COLL_LEVELS_H
+#define LIBPAMI_COLL_LEVELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "geometry/geometry.h"
+
+struct levels {
+    struct group *local;    /* the members of the own domain */
+    struct group **leaders; /* of each set; NULL where this member does not lead */
+    uint32_t sets;
+    uint32_t domains, own;
+    bool ordered;       /* `order` is 0, 1, 2 ...: domains have consecutive ranks */
+    uint32_t *start;    /* [domains + 1]: where a domain begins in `order` */
+    uint32_t *order;    /* [size]: ranks, domain after domain */
+    uint32_t *domain;   /* [size]: of each rank */
+    uint32_t *position; /* [size]: of each rank in `order` */
+};
+
+/* Made at the first use, and then the group's. NULL: it does not divide, or out of memory. */
+const struct levels *levels_of(struct group *group);
+
+void levels_free(struct levels *levels);
+
+static inline uint32_t levels_count(const struct levels *levels, uint32_t domain)
+{
+    return levels->start[domain + 1] - levels->start[domain];
+}
+
+/* The leader of a domain in a set, among the members of the domain. */
+static inline uint32_t levels_leader(const struct levels *levels, uint32_t domain, uint32_t set)
+{
+    return set % levels_count(levels, domain);
+}
+
+#endif
