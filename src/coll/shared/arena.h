@@ -43,7 +43,8 @@
 /* Stamps: the tick after which, and what was believed of it. */
 #define ARENA_CHECK_BITS 16
 #define ARENA_CHECK_MASK UINT64_C(0x7fff)
-#define ARENA_DISAGREE UINT64_C(0x8000) /* no check: whoever reads it disagrees */
+#define ARENA_DISAGREE UINT64_C(0x8000)         /* no check: whoever reads it disagrees, ... */
+#define ARENA_FAILED_ELSEWHERE UINT64_C(0x8001) /* ... because of an error, not of arguments */
 
 /* How far somebody is: all ticks before `tick` are over, and so many segments of that one. */
 struct arena_position {

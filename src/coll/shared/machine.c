@@ -72,7 +72,8 @@ void shared_reset(struct shared_machine *machine, struct arena *arena,
     for (int i = 0; i < LINE_KINDS; i++)
         machine->waiting[i] = 0;
     machine->counted = machine->started = false;
-    machine->disagrees = machine->abandoned = false;
+    machine->abandoned = false;
+    machine->failure = PAMI_SUCCESS;
     machine->tick = arena->reserved++;
     machine->stamp =
         (machine->tick + 1) << ARENA_CHECK_BITS | check_of(&machine->call, arena->size);
@@ -124,13 +125,22 @@ static void publish_done(const struct shared_machine *machine, uint64_t segments
     atomic_store_explicit(&line->count, machine->tick + 1, memory_order_release); /* A3 */
 }
 
-/* Is this the stamp of the machine's tick? Of another collective: then this one fails. */
-static bool has_come(struct shared_machine *machine, uint64_t stamp)
+/* The stamp of the machine's tick is of another collective: this one fails. */
+__attribute__((noinline)) static void disagree(struct shared_machine *machine, uint64_t stamp)
+{
+    uint64_t check = stamp & (ARENA_CHECK_MASK | ARENA_DISAGREE);
+
+    if (machine->failure == PAMI_SUCCESS)
+        machine->failure = check == ARENA_FAILED_ELSEWHERE ? PAMI_ERROR : PAMI_INVAL;
+}
+
+/* Is this the stamp of the machine's tick? */
+static inline bool has_come(struct shared_machine *machine, uint64_t stamp)
 {
     if (likely(stamp == machine->stamp))
         return true;
-    machine->disagrees =
-        machine->disagrees || stamp >> ARENA_CHECK_BITS == machine->stamp >> ARENA_CHECK_BITS;
+    if (unlikely(stamp >> ARENA_CHECK_BITS == machine->stamp >> ARENA_CHECK_BITS))
+        disagree(machine, stamp);
     return false;
 }
 
@@ -228,6 +238,13 @@ static bool all_agree(const struct shared_machine *machine)
     return true;
 }
 
+static uint64_t stamp_of_failure(const struct shared_machine *machine)
+{
+    uint64_t tick = machine->stamp & ~(ARENA_CHECK_MASK | ARENA_DISAGREE);
+
+    return tick | (machine->failure == PAMI_ERROR ? ARENA_FAILED_ELSEWHERE : ARENA_DISAGREE);
+}
+
 /* The last one combines for all, or tells all that they disagree. */
 static void arrive(struct shared_machine *machine)
 {
@@ -238,8 +255,8 @@ static void arrive(struct shared_machine *machine)
         machine->arena->size - 1)
         return;
     atomic_store_explicit(&slice->arrived.count, 0, memory_order_relaxed);
-    if (machine->disagrees || !all_agree(machine))
-        stamp = (stamp & ~ARENA_CHECK_MASK) | ARENA_DISAGREE;
+    if (machine->failure != PAMI_SUCCESS || !all_agree(machine))
+        stamp = stamp_of_failure(machine);
     else
         shared_combine_all(machine, (char *)slice->release.data);
     atomic_store_explicit(&slice->release.count, stamp, memory_order_release);
@@ -263,7 +280,7 @@ static bool run_counted(struct shared_machine *machine)
         arrive(machine);
     }
     if (!has_come(machine, atomic_load_explicit(&slice->release.count, memory_order_acquire)))
-        return machine->disagrees;
+        return machine->failure != PAMI_SUCCESS;
     if (arena->known_done.tick < machine->tick)
         arena->known_done = (struct arena_position){machine->tick, 0};
     shared_take_result(machine, (const char *)slice->release.data);
@@ -300,8 +317,7 @@ static bool abandon(struct shared_machine *machine)
 
     if (machine->posted == 0 && !may_write(machine))
         return false;
-    machine->disagrees = true;
-    machine->stamp |= ARENA_DISAGREE;
+    machine->stamp = stamp_of_failure(machine);
     arena->line_used[machine->tick % ARENA_SLICES] = machine->tick + 1;
     atomic_store_explicit(&arena_line(arena, LINE_POST, machine->tick, arena->rank)->count,
                           machine->stamp, memory_order_release);
@@ -323,9 +339,11 @@ static bool run(struct shared_machine *machine)
         moved = take_one(machine) || moved;
         moved = stage_one(machine) || moved;
     }
-    if (unlikely(machine->disagrees))
+    if (unlikely(machine->failure != PAMI_SUCCESS)) {
         leave(machine);
-    return machine->counted || machine->disagrees || machine->staged == machine->segments;
+        return true;
+    }
+    return machine->counted || machine->staged == machine->segments;
 }
 
 /* Some member has said so, or this one knows by itself. */
@@ -355,8 +373,8 @@ static int run_arena(struct arena *arena)
             result = PAMI_EAGAIN;
         else if (!run(machine))
             break;
-        else if (machine->disagrees)
-            result = PAMI_INVAL;
+        else
+            result = machine->failure;
         list_remove(&machine->link);
         events++;
         machine->done(machine, result);
@@ -430,8 +448,9 @@ void shared_start(struct shared_machine *machine)
     arena->shared->running = false;
 }
 
-void shared_abandon(struct shared_machine *machine)
+void shared_abandon(struct shared_machine *machine, pami_result_t result)
 {
+    machine->failure = result;
     machine->abandoned = machine->started = true;
     if (machine->arena->machines.next == &machine->link)
         shared_poll_later(machine->arena);

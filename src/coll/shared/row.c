@@ -158,21 +158,21 @@ static void fall_back(struct shared_run *run)
 }
 
 /* There is no arena to say it in. */
-static void abandon_by_messages(struct shared_run *run)
+static void abandon_by_messages(struct shared_run *run, pami_result_t result)
 {
     flight_abort_all(run->machine.group, run->machine.sequence);
-    finish(run, PAMI_INVAL);
+    finish(run, result);
 }
 
 static void on_done(struct shared_machine *shared, pami_result_t result)
 {
     const char *why = result == PAMI_INVAL
                           ? "PAMI_Collective: members called it with different arguments"
-                          : "PAMI_Collective: a member has gone";
+                          : "PAMI_Collective: a member has gone, or has failed";
     struct shared_run *run = container_of(shared, struct shared_run, shared);
 
     if (result == PAMI_EAGAIN && run->abandoned)
-        abandon_by_messages(run);
+        abandon_by_messages(run, shared->failure);
     else if (result == PAMI_EAGAIN)
         fall_back(run);
     else
@@ -303,11 +303,15 @@ static void release(struct machine *machine)
     run_free(run);
 }
 
-/* Members disagree: this run fails alone, in its turn. */
-static void abandon(struct shared_run *run)
+/* This run fails in its turn, and only this one. */
+static void give_up(struct machine *machine, pami_result_t result)
 {
-    struct machine *machine = &run->machine;
+    struct shared_run *run = run_of(machine);
 
+    if (run->running && run->fallback != NULL) {
+        run->fallback->ops->give_up(run->fallback, result);
+        return;
+    }
     if (run->abandoned)
         return;
     if (!run->running) {
@@ -320,30 +324,9 @@ static void abandon(struct shared_run *run)
     }
     run->abandoned = true;
     if (run->has_ticks)
-        shared_abandon(&run->shared);
+        shared_abandon(&run->shared, result);
     else
-        abandon_by_messages(run);
-}
-
-static void give_up(struct machine *machine, pami_result_t result)
-{
-    struct shared_run *run = run_of(machine);
-    struct arena *arena = run->running ? run->shared.arena : arena_get(machine->group);
-
-    if (run->running && run->fallback != NULL) {
-        run->fallback->ops->give_up(run->fallback, result);
-        return;
-    }
-    if (arena != NULL && result == PAMI_INVAL) {
-        abandon(run);
-        return;
-    }
-    if (arena != NULL)
-        arena_break(arena);
-    if (!run->running)
-        return;
-    shared_give_up(&run->shared);
-    finish(run, result);
+        abandon_by_messages(run, result);
 }
 
 void shared_runs_init(struct shared *shared)

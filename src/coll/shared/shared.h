@@ -77,8 +77,8 @@ struct shared_machine {
     bool split;                   /* allreduce: each member combines a part */
     bool counted;                 /* crowded arena: the last to arrive combines for all */
     bool started;
-    bool disagrees; /* others run something else than this machine does: it fails */
     bool abandoned;
+    pami_result_t failure; /* PAMI_INVAL: others run something else than this machine does */
 };
 
 /* The arena can do this: the same answer on all members. */
@@ -103,8 +103,9 @@ bool shared_is_next(const struct shared_machine *machine);
 void shared_start(struct shared_machine *machine);
 
 /* Its collective has failed elsewhere: when its turn comes, it fails on all members that wait for
- * this one as well, and `done` is called with PAMI_INVAL. It need not have been started. */
-void shared_abandon(struct shared_machine *machine);
+ * this one as well, and `done` is called with the result: PAMI_INVAL or PAMI_ERROR. It need not
+ * have been started. */
+void shared_abandon(struct shared_machine *machine, pami_result_t result);
 
 /* Forgets a machine because a member has gone; `done` is not called. The arena cannot be used by
  * its group any more. */
