@@ -132,12 +132,10 @@ int context_pass(struct context *context)
  * What a call does after a pass that found nothing; returns how many of its passes that counts for.
  * Giving the processor up takes as long as many passes and counts as so many: the caller may have
  * other work to do. A caller that has sent since its last call is at work; it keeps the processor,
- * but is not kept waiting here either.
+ * but is not kept waiting here either. Yields are counted in `counts`, unless NULL.
  */
-static size_t idle(struct context *context, bool *sent)
+static size_t idle(const struct client_core *core, bool *sent, struct context *counts)
 {
-    const struct client_core *core = context->core;
-
     if (++idle_passes < core->spin_passes || core->yield == YIELD_NEVER)
         return 1;
     if (*sent) {
@@ -145,8 +143,8 @@ static size_t idle(struct context *context, bool *sent)
         return BUSY_PASSES;
     }
     sched_yield();
-    if (!context_shared(context)) /* else the counters may be another thread's now */
-        context->counters[COUNTER_YIELDS]++;
+    if (counts != NULL && !context_shared(counts))
+        counts->counters[COUNTER_YIELDS]++;
     return YIELD_PASSES;
 }
 
@@ -202,7 +200,7 @@ pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
             return PAMI_SUCCESS;
         }
         sent |= has_sent(context);
-        pass += idle(context, &sent);
+        pass += idle(context->core, &sent, context);
     }
     return PAMI_EAGAIN;
 }
@@ -269,7 +267,7 @@ static pami_result_t passes(pami_context_t handles[], size_t count, size_t maxim
                 sched_yield();
             break;
         }
-        pass += idle(entered, &sent);
+        pass += idle(core, &sent, one == pass_owned ? entered : NULL);
     }
     return PAMI_EAGAIN;
 }

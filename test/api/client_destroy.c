@@ -7,6 +7,7 @@
  * Run: tasks=4 nodes=2
  * Run: tasks=2,5 env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2"
  * Run: tasks=3 env="PAMI_SHM_SINGLE_COPY=off PAMI_RNDV_BYTES=0"
+ * Run: tasks=2,3 env="PAMI_DRAIN_TIMEOUT=60"
  */
 #include "api_test.h"
 
