@@ -2,7 +2,7 @@
  * Collectives over the world geometry by the first algorithm of each type's list (Auto);
  * microseconds. The loops are in collloop.h; compare mpi_coll.
  *
- *     pamirun -n N coll [type ...] [--min N] [--max N] [--loop] [--rounds N]
+ *     pamirun -n N coll [type ...] [--min N] [--max N] [--loop [--free]] [--fixed] [--rounds N]
  */
 #include "collloop.h"
 

@@ -10,8 +10,11 @@
  * until the time that the last one has set, so that all start within the reading of a clock. A
  * collective takes from the last start to the last end. Roots rotate.
  *
- * In a loop (--loop): collectives follow one another, rooted ones with a barrier of the contender,
- * as programs run that have more tasks than processors; time of all divided by their number.
+ * In a loop (--loop): collectives follow one another, rooted ones with a barrier of the contender
+ * (not with --free), as programs run that have more tasks than processors; time of all divided by
+ * their number.
+ *
+ * With --fixed rank 0 is the root always.
  *
  * Results of the first rounds are checked, on all ranks and for all roots of up to 16 ranks.
  */
@@ -131,6 +134,10 @@ static struct {
     char *send[COLL_SLOTS], *recv[COLL_SLOTS];
 } coll_buffers;
 
+static struct {
+    bool fixed, free; /* --fixed, --free */
+} coll_way;
+
 static inline uint64_t coll_seed(int rank, size_t round)
 {
     return (uint64_t)rank * 1000003 + round * 7919;
@@ -235,7 +242,7 @@ static inline struct coll_call coll_make(enum coll_kind kind, size_t bytes, size
 {
     struct coll_call call = {
         .kind = kind,
-        .root = coll_is_rooted(kind) ? (int)(round % (size_t)coll_port.size) : 0,
+        .root = coll_is_rooted(kind) && !coll_way.fixed ? (int)(round % (size_t)coll_port.size) : 0,
         .send = coll_buffers.send[slot],
         .recv = coll_buffers.recv[slot],
         .bytes = bytes,
@@ -323,7 +330,7 @@ static inline void coll_in_loop(const char *name, enum coll_kind kind, size_t by
                 coll_port.start(&call);
             }
             coll_port.wait(flight);
-            if (coll_is_rooted(kind)) {
+            if (coll_is_rooted(kind) && !coll_way.free) {
                 struct coll_call barrier = coll_make(COLL_BARRIER, 0, 0, 0);
 
                 coll_port.start(&barrier);
@@ -349,7 +356,7 @@ static inline size_t coll_rounds(size_t bytes, bool loop)
 }
 
 /*
- *     NAME [type ...] [--min N] [--max N] [--loop] [--rounds N]
+ *     NAME [type ...] [--min N] [--max N] [--loop [--free]] [--fixed] [--rounds N]
  *
  * Sizes 8 B, 4 KiB, 64 KiB, 1 MiB, 4 MiB as far as they lie between --min and --max (1 MiB). Also,
  * with more than one processor each: "stream", all-reduces back to back, and "four" at a time.
@@ -361,6 +368,9 @@ static inline void coll_main(int argc, char **argv)
     size_t most = bench_option(argc, argv, "--max", 1 << 20);
     size_t given = bench_option(argc, argv, "--rounds", 0);
     bool loop = bench_flag(argc, argv, "--loop");
+
+    coll_way.fixed = bench_flag(argc, argv, "--fixed");
+    coll_way.free = bench_flag(argc, argv, "--free");
 
     if (coll_port.size > COLL_RANKS_MAX || (!loop && given > COLL_ROUNDS_MAX)) {
         bench_die("at most %d processes and %d rounds", COLL_RANKS_MAX, COLL_ROUNDS_MAX);

@@ -47,8 +47,10 @@ sub command
     if ($contender =~ /^ours/) {
         my ($program, @arguments) = @{ $suite->{variants}{$contender} // $suite->{ours} };
         return (undef, 'not built') if !-x "$bench/$program" || !-x "$build/bin/pamirun";
-        my @set = (@{ $suite->{set} // [] }, $contender eq 'ours-flat' ? @{ $suite->{flat} } : ());
-        return [@set ? ('env', @set) : (), "$build/bin/pamirun", '-n', $n, @{ $suite->{pamirun} // [] },
+        my @set = (@{ $suite->{set} // [] }, @{ $suite->{settings}{$contender} // [] },
+            $contender eq 'ours-flat' ? @{ $suite->{flat} } : ());
+        return [@set ? ('env', @set) : (), "$build/bin/pamirun", '-n', $n,
+            @{ $suite->{pamirun} // [] }, @{ $suite->{options}{$contender} // [] },
             "$bench/$program", @arguments];
     }
     if ($contender eq 'limit') {
@@ -64,6 +66,7 @@ sub command
     my $flavour = $contender =~ /^mpich/ ? 'mpich' : 'openmpi';
     my ($program, @arguments) = @{ $suite->{mpi} };
     push @arguments, '--blocking' if $contender =~ /-blocking$/;
+    push @arguments, '--fixed' if $contender =~ /-fixed$/;
     push @arguments, '--thread' if $contender =~ /-thread$/;
     my $mpirun = $self->{mpirun}{$flavour};
     return (undef, 'not installed') if !$mpirun;

@@ -12,6 +12,7 @@
 #   limit         program and arguments that measure the machine's limit for these rows
 #   peers         which peers take part
 #   timeless      noise does not matter, as no time is measured
+#   settings      NAME=VALUE of contenders of ours; options: of pamirun, of contenders of ours
 #   variants      contenders of ours with other arguments: name => [...], as in ours
 #   read          "name,param" => [pattern, unit]: a measure in the text of a program that prints
 #                 none as the others do; $1 is the value
@@ -458,7 +459,7 @@ my @crowded = map {
             coll_row('broadcast', 65536, by_probe => 0, id => 'broadcast 64 KiB, barrier'),
         ],
     }
-} (4, 8, 16);
+} (4, 8, 16, 32);
 
 my @nodes = map {
     my $tasks = $_;
