@@ -96,8 +96,12 @@ static int invite(struct contest *contest)
         return 1;
     for (unsigned list = 0; list < 2; list++)
         for (size_t i = 0; i < lengths[list]; i++) {
-            struct contender *contender = &contest->contenders[contest->count++];
+            struct contender *contender = &contest->contenders[contest->count];
 
+            /* Auto comes first, and may have more names. */
+            if (contest->count != 0 && handles[list][i] == handles[0][0])
+                continue;
+            contest->count++;
             take_name(contender, about[list][i].name);
             contender->algorithm = handles[list][i];
         }
