@@ -2,13 +2,15 @@
  * Do communication servers pay? Puts and gets of one task to another, by the task itself and by
  * servers, for sizes x operations outstanding x servers.
  *
- *     pamirun -n 2 [--nodes 2] servers [--servers N] [--min N] [--max N] [--ms N] [--packets]
+ *     pamirun -n 2 [--nodes 2] [--servers K] servers [--servers N] [--min N] [--max N] [--ms N]
+ *         [--packets]
  *
  * Measures put_S, get_S, S = 0 .. N servers, and put_learn, get_learn, where N servers run and the
- * policy finds out by itself; param is bytes * 1000 + operations outstanding, the unit million
- * operations per second. S = 0 is PAMI_Put and PAMI_Get without this interface. The target is
- * ordinary memory, and its task sleeps while nothing comes. --packets: shared memory is not used
- * for the data, so that the target takes part.
+ * policy finds out by itself, and, if pamirun has started server processes, put_process and
+ * get_process; param is bytes * 1000 + operations outstanding, the unit million operations per
+ * second. S = 0 is PAMI_Put and PAMI_Get without this interface. The target is ordinary memory, and
+ * its task sleeps while nothing comes; the source is in the shared heap. --packets: shared memory is
+ * not used for the data, so that the target takes part.
  *
  * The contenders of one cell take turns, ROUNDS times each; the median is printed.
  */
@@ -30,7 +32,7 @@ static struct {
     pami_endpoint_t peer;
     unsigned char *target; /* of task 1 */
     unsigned char *local;
-    bool known, stopped, packets;
+    bool known, stopped, packets, processes;
     uint64_t started, ended;
 } run;
 
@@ -116,17 +118,20 @@ static double rate(bool puts, pamix_servers_t servers, size_t bytes, size_t wind
     return (double)(run.ended - before) * 1e3 / (double)(bench_now() - begin);
 }
 
-/* A server for each of the first contexts behind the program's own; none: NULL. */
-static pamix_servers_t start(size_t count, bool learn)
+/* Contender i of a cell with up to `count` servers, see cell(); the client alone: NULL. */
+static pamix_servers_t start(size_t i, size_t count)
 {
     pamix_servers_t servers = NULL;
     pamix_servers_policy_t policy;
 
-    if (count == 0)
+    if (i == 0)
         return NULL;
-    PAMI_OK(PAMIX_Servers_create(&run.job.contexts[1], count, NULL, &servers));
+    if (i == count + 2)
+        PAMI_OK(PAMIX_Servers_attach(run.job.client, NULL, &servers));
+    else
+        PAMI_OK(PAMIX_Servers_create(&run.job.contexts[1], i < count ? i : count, NULL, &servers));
     PAMI_OK(PAMIX_Servers_get_policy(servers, &policy));
-    policy.learn = learn;
+    policy.learn = i == count + 1;
     PAMI_OK(PAMIX_Servers_set_policy(servers, &policy));
     PAMI_OK(PAMIX_Servers_start(servers));
     return servers;
@@ -143,25 +148,31 @@ static void stop(pamix_servers_t servers)
     PAMI_OK(PAMIX_Servers_destroy(&servers));
 }
 
-/* One size and number outstanding, all contenders: 0 .. count servers, and learning. */
+static void name_contender(char *name, size_t size, bool puts, size_t i, size_t count)
+{
+    if (i <= count)
+        snprintf(name, size, "%s_%zu", puts ? "put" : "get", i);
+    else
+        snprintf(name, size, "%s_%s", puts ? "put" : "get", i == count + 1 ? "learn" : "process");
+}
+
+/* One size and number outstanding, all contenders: 0 .. count servers, learning, processes. */
 static void cell(bool puts, size_t count, size_t bytes, size_t window, size_t ms)
 {
-    double rates[SERVERS_MOST + 2][ROUNDS];
+    double rates[SERVERS_MOST + 3][ROUNDS];
+    size_t contenders = count + 2 + run.processes;
     char name[32];
 
     for (size_t round = 0; round < ROUNDS; round++) {
-        for (size_t i = 0; i <= count + 1; i++) {
-            pamix_servers_t servers = start(i <= count ? i : count, i > count);
+        for (size_t i = 0; i < contenders; i++) {
+            pamix_servers_t servers = start(i, count);
 
             rates[i][round] = rate(puts, servers, bytes, window, ms);
             stop(servers);
         }
     }
-    for (size_t i = 0; i <= count + 1; i++) {
-        if (i <= count)
-            snprintf(name, sizeof(name), "%s_%zu", puts ? "put" : "get", i);
-        else
-            snprintf(name, sizeof(name), "%s_learn", puts ? "put" : "get");
+    for (size_t i = 0; i < contenders; i++) {
+        name_contender(name, sizeof(name), puts, i, count);
         bench_emit(name, bytes * 1000 + window, "M/s", bench_median(rates[i], ROUNDS));
     }
 }
@@ -169,10 +180,12 @@ static void cell(bool puts, size_t count, size_t bytes, size_t window, size_t ms
 static void share_address(size_t bytes)
 {
     unsigned char *window = bench_alloc(bytes);
+    void *local;
 
     job_dispatch(&run.job, ADDRESS, on_address, NULL);
     job_meet(&run.job);
-    run.local = window;
+    PAMI_OK(PAMIX_Mem_alloc(run.job.client, bytes, 0, PAMIX_MEM_ANY, &local));
+    run.local = memset(local, 1, bytes);
     run.peer = job_endpoint(&run.job, 1 - run.job.task, 0);
     job_send(&run.job, 0, ADDRESS, run.peer, &window, sizeof(window));
     while (!run.known)
@@ -204,7 +217,11 @@ int main(int argc, char **argv)
     job_need_tasks(&run.job, 2);
     share_address(WINDOW_MOST * most);
     run.job.ncontexts = 1;     /* that this program advances */
-    stop(start(count, false)); /* the first start decides how many threads there are */
+    stop(start(count, count)); /* the first start decides how many threads there are */
+    pamix_servers_t processes;
+    run.processes = PAMIX_Servers_attach(run.job.client, NULL, &processes) == PAMI_SUCCESS;
+    if (run.processes)
+        PAMI_OK(PAMIX_Servers_destroy(&processes));
     if (run.job.task != 0)
         serve();
     else
