@@ -9,7 +9,7 @@
  * policy finds out by itself, and, if pamirun has started server processes, put_process and
  * get_process; param is bytes * 1000 + operations outstanding, the unit million operations per
  * second. S = 0 is PAMI_Put and PAMI_Get without this interface. The target is ordinary memory, and
- * its task sleeps while nothing comes; the source is in the shared heap. --packets: no shared memory
+ * its task sleeps when nothing comes; the source is in the shared heap. --packets: no common memory
  * is used for the data, so that the target takes part.
  *
  * The contenders of one cell take turns, ROUNDS times each; the median is printed.
