@@ -44,6 +44,7 @@ struct pmi1 {
     pid_t owner;               /* the process that connected */
     size_t value_max, key_max; /* longest the launcher takes */
     char space[PMI1_KVSNAME_MAX];
+    struct pmi1_map map; /* without base.node_map */
 };
 
 static struct pmi1 *pmi1_of(struct bootstrap *bootstrap)
@@ -271,8 +272,15 @@ static void pmi1_close(struct bootstrap *bootstrap)
     pthread_mutex_unlock(&pmi1->lock);
 }
 
+static int pmi1_node_of(struct bootstrap *bootstrap, uint32_t task, uint32_t *node)
+{
+    *node = pmi1_map_node(&pmi1_of(bootstrap)->map, task);
+    return 0;
+}
+
 static const struct bootstrap_ops pmi1_ops = {
     .name = "pmi1",
+    .node_of = pmi1_node_of,
     .put = pmi1_put,
     .fence = pmi1_fence,
     .get = pmi1_get,
@@ -356,16 +364,35 @@ static int greet(struct pmi1 *pmi1)
     return 0;
 }
 
+/* Without a table of all tasks. */
+static int nodes_by_map(struct bootstrap *base, const struct pmi1_map *map)
+{
+    uint32_t last = pmi1_map_node(map, base->tasks - 1);
+
+    base->node = pmi1_map_node(map, base->task);
+    base->nodes = base->tasks < map->round ? last + 1 : map->nodes;
+    base->local_count = pmi1_map_local(map, base->node, base->tasks, NULL);
+    base->local_tasks = malloc(base->local_count * sizeof *base->local_tasks);
+    if (base->local_tasks == NULL)
+        return -ENOMEM;
+    pmi1_map_local(map, base->node, base->tasks, base->local_tasks);
+    while (base->local_tasks[base->local_index] != base->task)
+        base->local_index++;
+    return 0;
+}
+
 static int find_nodes(struct pmi1 *pmi1)
 {
     uint32_t all = pmi1->base.tasks + pmi1->base.servers;
-    uint32_t *ids = calloc(all, sizeof *ids);
     char map[PMI1_VALUE_MAX];
-    int err;
+    uint32_t *ids;
+    int err = get_piece(pmi1, "PMI_process_mapping", map);
 
+    if (err == 0 && pmi1->base.servers == 0 && pmi1_map_read(map, &pmi1->map))
+        return nodes_by_map(&pmi1->base, &pmi1->map);
+    ids = calloc(all, sizeof *ids);
     if (ids == NULL)
         return -ENOMEM;
-    err = get_piece(pmi1, "PMI_process_mapping", map);
     if (err == 0) {
         err = pmi1_map_parse(map, all, ids);
         if (err != 0)

@@ -87,6 +87,60 @@ int pmi1_map_parse(const char *text, uint32_t tasks, uint32_t *ids)
     return 0;
 }
 
+bool pmi1_map_read(const char *text, struct pmi1_map *map)
+{
+    struct reader reader = {text};
+    uint64_t tasks = 0, nodes = 0;
+
+    map->blocks = 0;
+    if (!take(&reader, "(") || !take(&reader, "vector"))
+        return false;
+    while (take(&reader, ",")) {
+        struct pmi1_block *block = &map->block[map->blocks];
+
+        if (map->blocks == PMI1_MAP_BLOCKS ||
+            !take_block(&reader, &block->node, &block->nodes, &block->each) || block->node != nodes)
+            return false;
+        block->task = (uint32_t)tasks;
+        tasks += (uint64_t)block->nodes * block->each;
+        nodes += block->nodes;
+        if (tasks > INT32_MAX || nodes > INT32_MAX)
+            return false;
+        map->blocks++;
+    }
+    map->round = (uint32_t)tasks;
+    map->nodes = (uint32_t)nodes;
+    return take(&reader, ")") && *reader.at == '\0' && tasks != 0;
+}
+
+uint32_t pmi1_map_node(const struct pmi1_map *map, uint32_t task)
+{
+    const struct pmi1_block *block = &map->block[map->blocks - 1];
+
+    task %= map->round;
+    while (block->task > task)
+        block--;
+    return block->node + (task - block->task) / block->each;
+}
+
+uint32_t pmi1_map_local(const struct pmi1_map *map, uint32_t node, uint32_t tasks, uint32_t *list)
+{
+    const struct pmi1_block *block = &map->block[map->blocks - 1];
+    uint32_t count = 0;
+    uint64_t first;
+
+    while (block->node > node)
+        block--;
+    first = block->task + (uint64_t)(node - block->node) * block->each;
+    for (; first < tasks; first += map->round)
+        for (uint64_t task = first; task < first + block->each && task < tasks; task++) {
+            if (list != NULL)
+                list[count] = (uint32_t)task;
+            count++;
+        }
+    return count;
+}
+
 int pmi1_map_format(uint32_t tasks, uint32_t nodes, char *text, size_t size)
 {
     uint32_t each = tasks / nodes, longer = tasks % nodes;

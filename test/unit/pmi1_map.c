@@ -15,6 +15,31 @@
 
 #define TASKS 70
 
+/* A map that needs no table says the same as the table. */
+static bool expect_same(const char *text, uint32_t tasks, const uint32_t *ids)
+{
+    struct pmi1_map map;
+    uint32_t list[TASKS];
+    uint32_t total = 0;
+
+    if (!pmi1_map_read(text, &map))
+        return false;
+    for (uint32_t i = 0; i < tasks; i++)
+        assert_int_equal(pmi1_map_node(&map, i), ids[i]);
+    for (uint32_t node = 0; node < map.nodes && node < TASKS; node++) {
+        uint32_t count = pmi1_map_local(&map, node, tasks, list);
+
+        assert_int_equal(pmi1_map_local(&map, node, tasks, NULL), count);
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(ids[list[i]], node);
+            assert_true(i == 0 || list[i] > list[i - 1]);
+        }
+        total += count;
+    }
+    assert_int_equal(total, tasks);
+    return true;
+}
+
 static void expect(const char *text, uint32_t tasks, const char *nodes)
 {
     uint32_t ids[TASKS];
@@ -23,6 +48,7 @@ static void expect(const char *text, uint32_t tasks, const char *nodes)
     assert_int_equal(pmi1_map_parse(text, tasks, ids), 0);
     for (i = 0; i < tasks; i++)
         assert_int_equal(ids[i], nodes[i] - '0');
+    expect_same(text, tasks, ids);
 }
 
 static void test_blocks(void **state)
@@ -101,6 +127,7 @@ static void test_format(void **state)
 
             assert_int_equal(pmi1_map_format(tasks, nodes, text, sizeof text), 0);
             assert_int_equal(pmi1_map_parse(text, tasks, ids), 0);
+            assert_true(expect_same(text, tasks, ids));
             for (i = 0; i < tasks; i++) {
                 assert_true(i == 0 ? ids[i] == 0
                                    : ids[i] == ids[i - 1] || ids[i] == ids[i - 1] + 1);
