@@ -83,6 +83,7 @@ struct port {
     struct device *device;
     struct port_params params;
     uint32_t sleep_us; /* longest sleep while armed that loses nothing, us; 0: any */
+    bool unsent;       /* packets wait for more to go with: flush is due at the end of a pass */
 };
 
 /*
@@ -222,6 +223,9 @@ struct device_ops {
 
     /* Deliver what has arrived, a bounded number of packets. Returns how many events. */
     int (*advance)(struct port *port);
+
+    /* Send what `unsent` speaks of. NULL where that is never set. */
+    void (*flush)(struct port *port);
 
     /* Cheap when idle: true when the last advance might have left something to deliver. */
     bool (*pending)(struct port *port);

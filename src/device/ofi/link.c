@@ -6,9 +6,10 @@
  * direction, or go by themselves when a quarter of the credits is due; they need no credit, so
  * nobody ever waits for a credit in order to give one.
  *
- * The first packet after an advance goes out at once. Short ones that follow it before the next
- * advance gather in a buffer and go together then, or when there is enough of them: a call of the
- * system costs twenty times what a short packet does otherwise.
+ * The first few packets after an advance go out at once. Short ones that follow them before the
+ * next advance gather in a buffer and go together then, or when there is enough of them: a call of
+ * the system costs twenty times what a short packet does otherwise. What is sent within a pass is
+ * on its way when the pass ends.
  *
  * A packet that was copied into a buffer and which the provider then does not take waits in the
  * link's backlog: one destination's trouble is no other's.
@@ -24,6 +25,9 @@
 
 static int usual_am(struct path *path, const struct packet *packet);
 static int packets_am(struct path *path, const struct packet *packet);
+
+/* Short packets to one destination that go by themselves, between two advances. */
+#define SINGLES_MAX 4u
 
 /* ---- being ---- */
 
@@ -257,6 +261,8 @@ void ofi_links_flush(struct ofi_slot *slot)
 {
     struct list *item, *following;
 
+    if (slot->port != NULL)
+        slot->port->port.unsent = false;
     list_for_each_safe (item, following, &slot->gathering)
         ofi_link_flush(list_entry(item, struct ofi_link, gathering));
 }
@@ -268,6 +274,7 @@ static int gather(struct ofi_link *link, const struct packet *packet, size_t bod
         if (link->open == NULL)
             return refuse(link, -EAGAIN);
         list_push_back(&link->slot->gathering, &link->gathering);
+        link->path.port->unsent = true;
     }
     add_frame(link, link->open, packet, body);
     count_packet(link, body, link->open->packets == 1);
@@ -311,10 +318,14 @@ static inline int am(struct ofi_link *link, const struct packet *packet)
     if (unlikely(link->sent_units - link->sent_read >= slot->credits ||
                  !list_empty(&link->backlog)))
         return refuse(link, -EAGAIN);
+    if (link->burst != slot->pass) {
+        link->burst = slot->pass;
+        link->singles = 0;
+    }
     if (ofi_frame_bytes(body) <= slot->gather_frame &&
-        (link->burst == slot->pass || link->open != NULL))
+        (link->singles >= SINGLES_MAX || link->open != NULL))
         return gather(link, packet, body);
-    link->burst = slot->pass;
+    link->singles++;
     if (unlikely(link->open != NULL)) {
         ofi_link_flush(link);
         if (!list_empty(&link->backlog))

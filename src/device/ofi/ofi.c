@@ -170,6 +170,7 @@ const struct device_ops ofi_device_ops = {
     .path_open = ofi_path_open,
     .get = ofi_get,
     .advance = ofi_advance,
+    .flush = ofi_flush,
     .pending = ofi_pending,
     .arm = ofi_arm,
     .disarm = ofi_disarm,

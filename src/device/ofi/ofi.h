@@ -248,7 +248,7 @@ struct ofi_link {
     uint32_t sent, received;           /* packets sent, delivered here */
     uint32_t sent_units, sent_read;    /* the same in units of credit; of them read there */
     uint32_t received_units, reported; /* ...; of them reported */
-    uint32_t burst;                    /* slot->pass when a packet went out by itself */
+    uint32_t burst, singles; /* slot->pass when packets went out by themselves; how many */
     uint32_t held_count;
     struct held **held;      /* by number modulo window: came before their turn */
     struct ofi_buffer *open; /* NULL: nothing has gathered */
@@ -339,6 +339,7 @@ int ofi_port_open(struct device *device, const struct port_params *params, struc
 void ofi_port_close(struct port *port);
 int ofi_path_open(struct port *port, uint32_t endpoint, unsigned how, struct path **path);
 int ofi_advance(struct port *port);
+void ofi_flush(struct port *port);
 bool ofi_pending(struct port *port);
 void ofi_arm(struct port *port);
 void ofi_disarm(struct port *port);

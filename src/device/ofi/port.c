@@ -187,6 +187,11 @@ int ofi_advance(struct port *base)
     return events;
 }
 
+void ofi_flush(struct port *base)
+{
+    ofi_links_flush(port_of(base)->slot);
+}
+
 bool ofi_pending(struct port *base)
 {
     struct ofi_slot *slot = port_of(base)->slot;

@@ -233,13 +233,18 @@ void ofi_provider_release(struct ofi_provider *provider)
 
 /* ---- for people ---- */
 
-static void say_one(const struct fi_info *info, const char *verdict, const char *without,
+/* `no`: why it is not taken; NULL: it is, or another one that will do is better. */
+static void say_one(const struct fi_info *info, const char *no, bool chosen, const char *without,
                     device_explain_function *say, void *cookie)
 {
+    const char *name = info->fabric_attr->prov_name;
     char line[256];
 
-    snprintf(line, sizeof(line), "%-14s %-10s %s%s", info->fabric_attr->prov_name,
-             info->domain_attr->name, verdict, without);
+    snprintf(line, sizeof(line), "%-14s %-10s %s%s%s", name, info->domain_attr->name,
+             chosen       ? "chosen: "
+             : no != NULL ? ""
+                          : "usable, but another is better: ",
+             no != NULL ? no : preference_of(name).why, chosen ? without : "");
     say(cookie, line);
 }
 
@@ -273,12 +278,12 @@ void ofi_provider_explain(const struct sockaddr_storage *interface, device_expla
             const char *no = refusal(info, interface);
 
             if (info == chosen)
-                say_one(info, "chosen", steps[i].without, say, cookie);
+                say_one(info, NULL, true, steps[i].without, say, cookie);
             else if (!seen_before(list, info) &&
                      (chosen == NULL ||
                       strcmp(info->fabric_attr->prov_name, chosen->fabric_attr->prov_name) != 0 ||
                       no != NULL))
-                say_one(info, no != NULL ? no : "usable, but another is better", "", say, cookie);
+                say_one(info, no, false, "", say, cookie);
         }
         if (list != NULL)
             fi_freeinfo(list);
