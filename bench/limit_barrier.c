@@ -2,10 +2,11 @@
  * What the machine allows collectives at best, with no library in between:
  *   barrier_central,N    a barrier of N processes by one counter; who waits gives its processor up
  *                        (with a processor each: spins). Microseconds.
+ *   barrier_futex,N      the same, but who waits sleeps in the kernel until it is woken (--futex).
  *   copy_cross,BYTES     memcpy of data that the other processor has written last, which is what a
  *                        broadcast to one member must do. Microseconds.
  *
- *     limit_barrier [--tasks N] [--loop]
+ *     limit_barrier [--tasks N] [--loop [--futex]]
  *
  * Both are measured by the loops of collloop.h, as the collectives are: the barrier is "barrier",
  * the copy "broadcast", and processes are found by pair.h.
@@ -13,6 +14,10 @@
 #include "collloop.h"
 
 #include "pair.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
 
 #define COPY_MOST (1 << 20)
 
@@ -26,15 +31,22 @@ struct central {
 
 static struct {
     struct central *central;
-    bool spins;
+    bool spins, sleeps;
     int argc;
     char **argv;
     char *recv;
 } limit;
 
-static void pause_here(void)
+static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
 {
-    if (limit.spins) {
+    syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
+}
+
+static void pause_here(uint32_t turn)
+{
+    if (limit.sleeps) {
+        futex(&limit.central->turn, FUTEX_WAIT, turn);
+    } else if (limit.spins) {
         bench_relax();
     } else {
         sched_yield();
@@ -49,10 +61,13 @@ static void port_meet(void)
     if (atomic_fetch_add(&c->arrived, 1) + 1 == (uint32_t)coll_port.size) {
         atomic_store_explicit(&c->arrived, 0, memory_order_relaxed);
         atomic_store_explicit(&c->turn, turn + 1, memory_order_release);
+        if (limit.sleeps) {
+            futex(&c->turn, FUTEX_WAKE, INT_MAX);
+        }
         return;
     }
     while (atomic_load_explicit(&c->turn, memory_order_acquire) == turn) {
-        pause_here();
+        pause_here(turn);
     }
 }
 
@@ -111,7 +126,8 @@ static double role(int rank, int count, struct pair *group, void *shared)
     coll_port.meet = port_meet;
     coll_open_shared();
     if (bench_flag(limit.argc, limit.argv, "--loop")) {
-        coll_in_loop("barrier_central", COLL_BARRIER, (size_t)count, 1000, 1);
+        coll_in_loop(limit.sleeps ? "barrier_futex" : "barrier_central", COLL_BARRIER,
+                     (size_t)count, 1000, 1);
         return 0;
     }
     coll_apart(COLL_BARRIER, (size_t)count, 2000);
@@ -135,6 +151,7 @@ int main(int argc, char **argv)
     limit.argc = argc;
     limit.argv = argv;
     limit.spins = tasks <= 2;
+    limit.sleeps = bench_flag(argc, argv, "--futex");
     pair_run(role, central, (int)tasks, tasks <= 2 ? PAIR_APART : PAIR_ANYWHERE);
     return 0;
 }
