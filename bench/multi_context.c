@@ -4,7 +4,7 @@
  *     multi_context [--messages N]                    one task: T threads, T cores
  *     pamirun -n 2 multi_context [--messages N]       two tasks of T threads each
  *
- * context_self, T = 1, 2: each thread sends 8-byte messages through its own context to that same
+ * context_self, T = 1, 2, 4: each thread sends 8-byte messages through its own context to that same
  * context; with T cores the rate should be T times that of one thread. Threads are pinned.
  * context_pair, T = 1, 2: thread t of task 0 sends to context t of task 1, whose thread t receives.
  * On two cores T = 2 is oversubscribed, so the two threads share their process's core, and the
@@ -16,7 +16,7 @@
 
 #include <pthread.h>
 
-#define THREADS 2
+#define THREADS 4
 #define BURST 64
 #define ACK 1024
 #define CREDIT 8192
@@ -155,9 +155,11 @@ static double run(int threads, uint64_t messages)
 int main(int argc, char **argv)
 {
     uint64_t messages = bench_option(argc, argv, "--messages", 128 * 1024);
+    int most;
 
     messages -= messages % ACK;
     job_open(&job, THREADS);
+    most = job.tasks == 1 ? THREADS : 2;
     if (job.tasks > 2) {
         bench_die("1 or 2 tasks, please");
     }
@@ -170,7 +172,7 @@ int main(int argc, char **argv)
     }
     job_dispatch(&job, DATA, on_data, NULL);
     job_dispatch(&job, CREDITS, on_credits, NULL);
-    for (int threads = 1; threads <= THREADS; threads++) {
+    for (int threads = 1; threads <= most; threads *= 2) {
         double rate[BATCHES];
         for (int b = 0; b < BATCHES; b++) {
             rate[b] = run(threads, messages);

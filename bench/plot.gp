@@ -1,7 +1,8 @@
 # Draws the pictures of a benchmark run; called by bench/run, which defines:
 #   outdir, datadir   where pictures go and data come from
 #   machine           for the subtitle
-#   latency, bandwidth, rate, token   for each picture, the contenders that have data
+#   latency, bandwidth, rate, token, threads, overlap_*   for each picture, the contenders that have
+#                     data
 # Lines are medians over rounds, bars around them minimum and maximum.
 
 set encoding utf8
@@ -19,6 +20,10 @@ set style line 7  lc rgb '#9c36b5' lw 1.6 pt 10 ps 0.75 dt (6,4)   # UCX uct
 set style line 8  lc rgb '#868e96' lw 1.6 pt -1 dt (2,3)           # limit
 set style line 9  lc rgb '#495057' lw 1.6 pt -1 dt (8,3,2,3)       # limit of the kernel's copy
 
+set style line 10 lc rgb '#c2255c' lw 1.8 pt 6  ps 0.75 dt (6,4)   # ours, polls
+set style line 11 lc rgb '#c2255c' lw 1.4 pt -1 dt (2,3)           # ours, no help
+set style line 12 lc rgb '#2f9e44' lw 1.8 pt 10 ps 0.75 dt (6,4)   # MPICH, thread
+
 all    = 'ours openmpi openmpi-ucx mpich ucx-tag ucx-am uct'
 limit1 = 'latency_copy bandwidth_copy token_ring'
 find(list, who) = sum [i = 1:words(list)] (word(list, i) eq who ? i : 0)
@@ -32,6 +37,10 @@ label(who) = who eq 'ours' ? 'libpami' \
     : who eq 'uct' ? 'UCX uct *' \
     : who eq 'token_ring' ? 'a word by hand' \
     : find(limit1, who) ? 'one memcpy by hand' : 'one kernel copy by hand'
+ways   = 'ours-thread ours-polls ours-none openmpi-polls mpich-polls mpich-thread'
+style_of_way(who) = word('1 10 11 2 4 12', find(ways, who)) + 0
+label_of_way(who) = word("'libpami, thread' 'libpami, polls' 'libpami, no help' 'Open MPI, polls' \
+    'MPICH, polls' 'MPICH, thread'", find(ways, who))
 data(picture, who) = datadir . '/' . picture . '-' . who . '.dat'
 
 set border 3 lc rgb quiet lw 1
@@ -113,6 +122,48 @@ do for [terminal in 'svg png'] {
                 ls style(c) dt 1 title label(c), \
             for [c in rate] data('rate', c) using 5:3:(0):($4 - $3) with vectors \
                 nohead lc rgb ink lw 1.1 notitle
+    }
+
+    # ---- threads: bars by number of threads
+    if (words(threads) > 0) {
+        set output outdir . '/threads.' . terminal
+        set title heading('Message rate by threads, each through a context of its own', \
+            'one process, 8-byte messages to itself, one core for each thread up to two; ' \
+            . machine) textcolor rgb ink
+        set xlabel 'threads' textcolor rgb ink
+        set ylabel 'million messages per second' textcolor rgb ink
+        set xrange [-0.6:2.6]
+        set yrange [0:*]
+        set xtics ('1' 0, '2' 1, '4' 2)
+        set ytics autofreq
+        set style fill solid 0.9 noborder
+        plot for [c in threads] data('threads', c) using 5:2:(0.097) with boxes \
+                ls style(c) dt 1 title label(c), \
+            for [c in threads] data('threads', c) using 5:3:(0):($4 - $3) with vectors \
+                nohead lc rgb ink lw 1.1 notitle
+    }
+
+    # ---- overlap by size: the place of 0 bytes is 16
+    do for [kind in 'message allreduce alltoall'] {
+        list = value('overlap_' . kind)
+        if (words(list) > 0) {
+            picture = 'overlap_' . kind
+            set output outdir . '/' . picture . '.' . terminal
+            set title heading(kind . ': hidden behind computation', \
+                'part of the time that it takes alone; two tasks on two cores; ' . machine) \
+                textcolor rgb ink
+            set xlabel 'bytes' textcolor rgb ink
+            set ylabel '%' textcolor rgb ink
+            set logscale x 2
+            set xrange [12:5592405]
+            set yrange [-50:105]
+            set xtics ('0' 16, '64' 64, '1 Ki' 1024, '16 Ki' 16384, '256 Ki' 262144, \
+                '4 Mi' 4194304)
+            set ytics 25
+            plot for [c in list] data(picture, c) using ($1 < 16 ? 16 : $1):2 with linespoints \
+                ls style_of_way(c) title label_of_way(c)
+            unset logscale
+        }
     }
 
     # ---- token ring

@@ -7,7 +7,18 @@ use File::Path qw(make_path);
 
 use constant BAR => 0.11;    # width of a bar and its gap, as plot.gp has it
 
-# Per picture: the suites it shows and, for each, which measures of contenders and limits.
+# The lines of overlap: the three ways of libpami, and those of the others.
+sub overlap_lines
+{
+    my ($kind) = @_;
+    my %lines = map { ("ours-$_" => ['ours', "overlap_${kind}_$_"]) } qw(thread polls none);
+    $lines{"$_-polls"} = [$_, "overlap_${kind}_polls"] for qw(openmpi mpich);
+    $lines{'mpich-thread'} = ['mpich-thread', "overlap_${kind}_thread"];
+    return \%lines;
+}
+
+# Per picture: the suites it shows and, for each, which measures of contenders and limits; or lines,
+# each with its contender and measure.
 my @pictures = (
     { name => 'latency',   suites => ['latency'],   ours => 'am_latency',
         limits => ['latency_copy', 'latency_cma'] },
@@ -17,9 +28,13 @@ my @pictures = (
         limits => [] },
     { name => 'token',     suites => ['token-4', 'token-8', 'token-16'], ours => 'token',
         limits => ['token_ring'] },
+    { name => 'threads',   suites => ['threads-self'], ours => 'context_self', limits => [] },
+    map({ { name => "overlap_$_", suites => ['overlap'], lines => overlap_lines($_) } }
+        qw(message allreduce alltoall)),
 );
 my @order = qw(ours openmpi openmpi-ucx mpich ucx-tag ucx-am uct latency_copy latency_cma
-    bandwidth_copy bandwidth_cma token_ring);
+    bandwidth_copy bandwidth_cma token_ring ours-thread ours-polls ours-none openmpi-polls
+    mpich-polls mpich-thread);
 
 sub draw
 {
@@ -32,14 +47,15 @@ sub draw
     for my $picture (@pictures) {
         my @present = write_data($picture, $measures, $dir);
         push @definitions, "$picture->{name}='@present'";
-        $drawn += @present;
+        $drawn += $picture->{drawn} = @present;
     }
     return if !$drawn;
     if (system('gnuplot', '-e', join('; ', @definitions), $script) != 0) {
         warn "bench: no pictures: gnuplot is missing or failed\n";
         return;
     }
-    print "pictures: $build/bench/{latency,bandwidth,rate,token}.{svg,png}\n";
+    my $names = join ',', map { $_->{name} } grep { $_->{drawn} } @pictures;
+    print "pictures: $build/bench/{$names}.{svg,png}\n";
 }
 
 # Returns the contenders that have data.
@@ -48,9 +64,15 @@ sub write_data
     my ($picture, $measures, $dir) = @_;
     my %suite = map { $_ => 1 } @{ $picture->{suites} };
     my %limit = map { $_ => 1 } @{ $picture->{limits} };
+    my %named = map { (join(',', @{ $picture->{lines}{$_} }) => $_) } keys %{ $picture->{lines} // {} };
     my %lines;
 
     for my $m (grep { $suite{ $_->{suite} } } @$measures) {
+        if ($picture->{lines}) {
+            my $line = $named{"$m->{contender},$m->{measure}"};
+            push @{ $lines{$line} }, $m if $line;
+            next;
+        }
         my $who = $m->{contender} eq 'limit' ? $m->{measure} : $m->{contender};
         next if $picture->{without} && $who =~ $picture->{without};
         next if $m->{contender} eq 'limit' ? !$limit{$who} : $m->{measure} ne $picture->{ours};

@@ -270,7 +270,6 @@ sub overlap_row
 }
 
 my @hidden_95 = (target => [['value', '>=', 95]], says => '>=95 %');
-my @hidden_80 = (target => [['value', '>=', 80]], says => '>=80 %');
 
 my @overlap = ({
     name => 'overlap', group => 'overlap', tasks => 2, pin => 1,
@@ -283,9 +282,8 @@ my @overlap = ({
         overlap_row('message', 'thread', 4 << 20),
         (map { overlap_row('message', $_, 1 << 20) } qw(none polls)),
         (map { overlap_row($_, 'thread', 1 << 20, @hidden_95) } qw(allreduce alltoall)),
-        overlap_row('allreduce', 'polls', 1 << 20, @hidden_80),
-        overlap_row('alltoall', 'polls', 1 << 20),
-        (map { overlap_row($_, 'none', 1 << 20) } qw(allreduce alltoall)),
+        (map { my $mode = $_; map { overlap_row($_, $mode, 1 << 20) } qw(allreduce alltoall) }
+            qw(polls none)),
         { id => 'idle thread costs', of => ['overlap_cost,1'], unit => '%', better => 'less',
             target => [['value', '<=', 3]], says => '<=3 %' },
     ],
@@ -335,6 +333,13 @@ my @job = ({
             target => [['value', '<=', 1]], says => '<=1 %' },
         { id => 'wake round trip', of => ['idle_wake,2'], unit => 'us', better => 'less',
             limit => ['futex_other_core,2'], target => [], says => '' },
+        { id => 'thread wakes', of => ['idle_help,2'], unit => 'us', better => 'less',
+            limit => ['futex_other_core,2'], target => [['limit', '<=', 0.75]],
+            says => '<=0.75 limit (1.5 of one wake)' },
+        map({ { id => "thread, $_->[1]", of => ["idle_thread,$_->[0]"], unit => '%',
+            better => 'less', target => [['value', '<=', 3]], says => '<=3 %' } }
+            [0, 'program computes'], [1, 'program advances'], [2, 'with lock'],
+            [3, 'program keeps lock']),
     ],
 }, {
     name => 'memory', group => 'memory', tasks => 64, pin => 0, timeless => 1, peers => \@free,
