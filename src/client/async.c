@@ -46,6 +46,11 @@
 #define SPINS_SHARED 32u
 #define SPINS_AGAIN 16u
 
+/* Turns, with a core to spare, in which nothing happens but something is to be tried again, as in a
+ * collective whose other members are about to come: some 100 us. Between them nobody is kept out of
+ * the context, and others may have the core. */
+#define PATIENCE 200u
+
 /* Calls of a user's function in one turn. */
 #define USER_CALLS 64
 
@@ -61,6 +66,7 @@ struct async_slot {
     void *cookie;
     uint64_t wake_at; /* ns; the thread's own, as is all that follows */
     uint32_t nap_us;
+    uint32_t patience;    /* turns that may still be SHARE_EAGER */
     enum share_turn turn; /* what the last one came to */
     bool armed;
 };
@@ -131,6 +137,10 @@ static void plan(struct async_slot *slot, enum share_turn turn)
         slot->nap_us = 0;
         slot->wake_at = UINT64_MAX;
         return;
+    case SHARE_EAGER:
+        slot->patience--;
+        slot->wake_at = 0;
+        return;
     case SHARE_RETRY:
         slot->nap_us = next_nap(slot->nap_us, NAP_RETRY_US, NAP_RETRY_LONGEST_US);
         break;
@@ -164,25 +174,39 @@ static bool is_due(struct async_slot *slot)
                             !atomic_load_explicit(&context->share.asleep, memory_order_relaxed)));
 }
 
-static void visit(struct async_slot *slot)
+/* Events that the thread has handled: none but this thread changes their number. */
+static uint64_t helped(const struct async_slot *slot)
+{
+    return atomic_load_explicit(&slot->context->share.helped, memory_order_relaxed);
+}
+
+static void take_turn(struct async_slot *slot)
 {
     struct share_rules rules = slot->thread->rules;
-    uint64_t helped;
+    uint32_t patience = slot->thread->pool->spare ? PATIENCE : 0;
+    uint64_t before = helped(slot);
     enum share_turn turn;
 
+    if (slot->turn != SHARE_EAGER && slot->turn != SHARE_RETRY)
+        slot->patience = patience;
+    rules.serving = &slot->serving;
+    rules.eager = slot->patience != 0;
+    if (slot->turn == SHARE_AGAIN || slot->turn == SHARE_EAGER)
+        rules.spins = SPINS_AGAIN;
+    turn = slot->progress != NULL ? user_turn(slot, &rules) : share_turn(slot->context, &rules);
+    if (helped(slot) != before) {
+        slot->nap_us = 0;
+        slot->patience = patience;
+    }
+    plan(slot, turn);
+}
+
+static void visit(struct async_slot *slot)
+{
     atomic_store_explicit(&slot->running, true, memory_order_seq_cst); /* A1 */
     if (is_serving(slot)) {
-        if (is_due(slot)) {
-            helped = atomic_load_explicit(&slot->context->share.helped, memory_order_relaxed);
-            rules.serving = &slot->serving;
-            if (slot->turn == SHARE_AGAIN)
-                rules.spins = SPINS_AGAIN;
-            turn = slot->progress != NULL ? user_turn(slot, &rules)
-                                          : share_turn(slot->context, &rules);
-            if (helped != atomic_load_explicit(&slot->context->share.helped, memory_order_relaxed))
-                slot->nap_us = 0;
-            plan(slot, turn);
-        }
+        if (is_due(slot))
+            take_turn(slot);
     } else {
         plan(slot, SHARE_ENDED);
     }
@@ -214,7 +238,10 @@ static void rest(struct async_thread *thread, uint32_t heard)
         if (slot->armed)
             async_sleep_add(&sleep, context_doorbell(slot->context));
     }
-    async_sleep(&sleep, until);
+    if (until != 0)
+        async_sleep(&sleep, until);
+    else
+        sched_yield();
 }
 
 static void *thread_main(void *argument)

@@ -215,6 +215,8 @@ static enum share_turn passes(struct context *context, const struct share_rules 
         idle = events != 0 ? 0 : idle + 1;
         if (idle < rules->spins)
             continue;
+        if (rules->eager && !list_empty(&context->retries))
+            return SHARE_EAGER;
         if (lie_down(context))
             return depth(context);
         idle = 0;

@@ -47,7 +47,8 @@ struct context_share {
 enum share_turn {
     SHARE_ASLEEP,  /* nothing to do, and whoever has something rings */
     SHARE_RETRY,   /* the same, but something is to be tried again soon */
-    SHARE_AGAIN,   /* the same, but a posted function wants to be called again */
+    SHARE_EAGER,   /* something is to be tried again at once; not prepared for sleep */
+    SHARE_AGAIN,   /* nothing to do, but a posted function wants to be called again */
     SHARE_POLLED,  /* nothing done: the program advances the context itself */
     SHARE_LOCKED,  /* nothing done: the program holds the lock or is inside */
     SHARE_YIELDED, /* the program wants the context */
@@ -57,6 +58,7 @@ enum share_turn {
 /* How the helper is to behave in a turn. */
 struct share_rules {
     unsigned spins;              /* idle passes before it sleeps */
+    bool eager;                  /* do not sleep as long as something is to be tried again */
     const atomic_uint *serving;  /* 0: end the turn */
     const atomic_bool *stopping; /* true: end the turn */
 };
