@@ -219,7 +219,7 @@ static struct arena *arena_new(struct shared *shared, const struct group *group)
 
     if (arena == NULL)
         return NULL;
-    arena->endpoints = malloc(group->size * sizeof(*arena->endpoints));
+    arena->endpoints = calloc(group->size, sizeof(*arena->endpoints) + sizeof(*arena->left));
     if (arena->endpoints == NULL) {
         free(arena);
         return NULL;
@@ -231,6 +231,7 @@ static struct arena *arena_new(struct shared *shared, const struct group *group)
     arena->size = group->size;
     if (arena_bytes(shared, group->size) <= shared->arena_bytes)
         arena->room = shared->buffer_bytes / group->size;
+    arena->left = (bool *)(arena->endpoints + group->size);
     list_init(&arena->machines);
     list_init(&arena->active);
     list_push_back(&shared->arenas, &arena->link);
@@ -268,6 +269,16 @@ void arena_break(struct arena *arena)
         shared_poll_later(arena);
 }
 
+/* Its stores are visible by now. It may have finished before this member has. */
+static void member_has_left(struct arena *arena, uint32_t member)
+{
+    arena->left[member] = arena->lost = true;
+    if (arena->state == ARENA_OPENING)
+        arena_break(arena);
+    else if (!list_empty(&arena->machines))
+        shared_poll_later(arena);
+}
+
 void shared_gone(struct shared *shared, uint32_t endpoint)
 {
     struct list *item;
@@ -277,7 +288,7 @@ void shared_gone(struct shared *shared, uint32_t endpoint)
 
         for (uint32_t i = 0; i < arena->size && !arena->broken; i++)
             if (arena->endpoints[i] == endpoint)
-                arena_break(arena);
+                member_has_left(arena, i);
     }
 }
 
@@ -306,6 +317,8 @@ bool arena_look_done(struct arena *arena, struct arena_position position)
         done.segments = atomic_load_explicit(&line->segments, memory_order_acquire); /* A4 */
         if (arena_is_behind(done, least))
             least = done;
+        if (unlikely(arena->lost) && arena->left[i] && arena_is_behind(done, position))
+            arena->stranded = true;
     }
     arena->known_done = least;
     return !arena_is_behind(least, position);

@@ -80,9 +80,12 @@ struct arena {
     size_t room;         /* bytes of a buffer for each member; 0: the arena would be too large */
     uint32_t rank, size; /* among the members of this node */
     uint32_t *endpoints; /* of those members, owned */
+    bool *left;          /* which of them have gone: in the same memory */
+    bool lost;           /* some have, maybe after all that they had to do here */
+    bool stranded;       /* ... and a machine waits for one of them */
     bool crowded;        /* more tasks than processors, as the leader sees it */
     bool closing;        /* the group has gone */
-    bool broken;         /* a member has gone, or a collective was given up: nothing works here */
+    bool broken;         /* a member is missing, or a collective was given up: nothing works here */
     uint32_t answers;    /* leader: members that have mapped it, or have not */
     bool refused;
     void *block;          /* leader: what the heap has given */
@@ -175,7 +178,7 @@ static inline size_t arena_bytes(const struct shared *shared, uint32_t size)
     return arena_control_bytes(size) + ARENA_SLICES * (size_t)size * shared->buffer_bytes;
 }
 
-/* An endpoint has gone: arenas of which it is a member are broken. */
+/* An endpoint has gone: what waits for it in an arena fails. What it has posted before stays. */
 void shared_gone(struct shared *shared, uint32_t endpoint);
 
 int shared_attach(struct context *context);

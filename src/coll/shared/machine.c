@@ -144,6 +144,26 @@ static inline bool has_come(struct shared_machine *machine, uint64_t stamp)
     return false;
 }
 
+static bool member_has_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
+                            uint32_t member)
+{
+    struct arena_line *line = arena_line(machine->arena, kind, machine->tick, member);
+
+    return has_come(machine, atomic_load_explicit(&line->count, memory_order_acquire)) /* A2 */ &&
+           (machine->segments == 1 ||
+            atomic_load_explicit(&line->segments, memory_order_acquire) > index); /* A2 */
+}
+
+/* Has one of the members from..to-1 left without coming? */
+static void look_for_lost(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
+                          uint32_t from, uint32_t to)
+{
+    struct arena *arena = machine->arena;
+
+    for (uint32_t i = from; i < to && !arena->stranded; i++)
+        arena->stranded = arena->left[i] && !member_has_come(machine, kind, index, i);
+}
+
 /* Have the members from..to-1 come to segment `index`? Remembers how far it has looked. */
 static bool have_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
                       uint32_t from, uint32_t to)
@@ -154,15 +174,11 @@ static bool have_come(struct shared_machine *machine, enum arena_kind kind, uint
     if (*next < from)
         *next = from;
     for (; *next < to; ++*next) {
-        struct arena_line *line = arena_line(arena, kind, machine->tick, *next);
-
-        if (*next == arena->rank)
+        if (*next == arena->rank || member_has_come(machine, kind, index, *next))
             continue;
-        if (!has_come(machine, atomic_load_explicit(&line->count, memory_order_acquire))) /* A2 */
-            return false;
-        if (machine->segments != 1 &&
-            atomic_load_explicit(&line->segments, memory_order_acquire) <= index) /* A2 */
-            return false;
+        if (unlikely(arena->lost))
+            look_for_lost(machine, kind, index, *next, to);
+        return false;
     }
     *next = 0;
     return true;
@@ -279,8 +295,10 @@ static bool run_counted(struct shared_machine *machine)
         machine->posted = 1;
         arrive(machine);
     }
-    if (!has_come(machine, atomic_load_explicit(&slice->release.count, memory_order_acquire)))
+    if (!has_come(machine, atomic_load_explicit(&slice->release.count, memory_order_acquire))) {
+        arena->stranded = arena->lost; /* who left after the release had seen it */
         return machine->failure != PAMI_SUCCESS;
+    }
     if (arena->known_done.tick < machine->tick)
         arena->known_done = (struct arena_position){machine->tick, 0};
     shared_take_result(machine, (const char *)slice->release.data);
@@ -371,10 +389,14 @@ static int run_arena(struct arena *arena)
             result = PAMI_ERROR;
         else if (arena->state == ARENA_FAILED)
             result = PAMI_EAGAIN;
-        else if (!run(machine))
-            break;
-        else
+        else if (run(machine))
             result = machine->failure;
+        else if (!arena->stranded)
+            break;
+        else {
+            arena_break(arena);
+            result = PAMI_ERROR;
+        }
         list_remove(&machine->link);
         events++;
         machine->done(machine, result);
