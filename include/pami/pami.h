@@ -676,7 +676,10 @@ pami_result_t PAMI_Rget_typed(pami_context_t context, pami_rget_typed_t *paramet
 pami_result_t PAMI_Memregion_create(pami_context_t context, void *address, size_t bytes_in,
                                     size_t *bytes_out, pami_memregion_t *memregion);
 
-/* Withdraw a region this task created and clear the handle; no transfer may be using it. */
+/*
+ * Withdraw a region this task created and clear the handle; no transfer may be using it. Only this
+ * task forgets it: peers with a copy of the handle are not told, and must not use it any more.
+ */
 pami_result_t PAMI_Memregion_destroy(pami_context_t context, pami_memregion_t *memregion);
 
 /* Bit 0: fetch the old value, bit 1: compare first, bits 2..4: what to store. */

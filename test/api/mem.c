@@ -2,6 +2,8 @@
  * The shared heap: blocks of all sizes that only their owner frees, castable by the neighbours
  * through PAMIX_Mem_local_address and through views, not castable to other nodes; data written
  * through a cast is there for the owner and the other way round; misuse is refused with a text.
+ * Transfers to a block that its owner has freed do no more than overwrite what is there: nobody
+ * crashes, and the heap goes on.
  *
  * Run: tasks=1,2,4,8
  * Run: tasks=4 nodes=2
@@ -272,6 +274,67 @@ static void gives_back(void)
     CHECK(resident_shared() < before + 8192);
 }
 
+/* ---- freed blocks ---- */
+
+static size_t ends;
+
+static void on_end(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)cookie;
+    CHECK(context == job.context[0] && (result == PAMI_SUCCESS || result == PAMI_ERROR));
+    ends++;
+}
+
+/* All three kinds of transfers; what they find there is not told. */
+static void use_freed(size_t task)
+{
+    static uint64_t word = 1, old, data[8];
+    const pami_rma_t head = {.dest = job_endpoint(&job, task, 0), .bytes = sizeof data};
+    char *remote = (char *)(uintptr_t)told[task].address;
+    pami_put_simple_t put = {.rma = head, .addr = {data, remote}, .put = {.rdone_fn = on_end}};
+    pami_get_simple_t get = {.rma = head, .addr = {data, remote}};
+    pami_rmw_t add = {.dest = head.dest,
+                      .done_fn = on_end,
+                      .local = &old,
+                      .remote = remote + 64,
+                      .value = &word,
+                      .operation = PAMI_ATOMIC_FETCH_ADD,
+                      .type = PAMI_TYPE_UNSIGNED_LONG};
+
+    ends = 0;
+    get.rma.done_fn = on_end;
+    CHECK_OK(PAMI_Put(job.context[0], &put));
+    CHECK_OK(PAMI_Get(job.context[0], &get));
+    CHECK_OK(PAMI_Rmw(job.context[0], &add));
+    WAIT(&job, ends == 3);
+}
+
+static void *churn(void *argument);
+
+static void freed(size_t bytes)
+{
+    struct told mine = {.bytes = bytes};
+    char *block = alloc(bytes, 0);
+
+    mine.address = (uint64_t)(uintptr_t)block;
+    told_count = 0;
+    job_barrier(&job);
+    for (size_t task = 0; task < job.tasks; task++)
+        test_send_immediate(job.context[0], job_endpoint(&job, task, 0), TELL, &mine, sizeof mine,
+                            NULL, 0);
+    WAIT(&job, told_count == job.tasks);
+    CHECK_OK(PAMIX_Mem_free(job.client, block));
+    job_barrier(&job);
+    for (size_t task = 0; task < job.tasks; task++)
+        use_freed(task);
+    job_barrier(&job);
+    block = alloc(bytes, 0);
+    test_fill(block, bytes, job.task, 0);
+    churn(NULL);
+    CHECK_SIZE(test_differs(block, bytes, job.task, 0), bytes);
+    CHECK_OK(PAMIX_Mem_free(job.client, block));
+}
+
 /* ---- threads ---- */
 
 static void *churn(void *argument)
@@ -320,6 +383,8 @@ int main(void)
     use_up();
     job_barrier(&job);
     gives_back();
+    freed(200);
+    freed(300000);
     threads();
     job_barrier(&job);
     job_finish(&job);
