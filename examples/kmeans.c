@@ -14,12 +14,9 @@
  * Run:    pamirun -n 4 ./kmeans data/debian-packages.tsv 8
  */
 #include <math.h>
-#include <pami.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#define PROGRAM "kmeans"
+#include "collective.h"
 
 enum {
     COLUMNS = 3, /* of the file's numbers, the first ones */
@@ -41,77 +38,7 @@ struct sums {
     double inertia; /* squared distances to the nearest centres */
 };
 
-struct job {
-    pami_client_t client;
-    pami_context_t context;
-    pami_geometry_t world;
-    size_t task, tasks;
-    bool done; /* the collective that was started last */
-};
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "kmeans: %s\n", what);
-    exit(EXIT_FAILURE);
-}
-
-static void check(pami_result_t result, const char *call)
-{
-    char text[256];
-
-    if (result == PAMI_SUCCESS)
-        return;
-    PAMI_Error_text(text, sizeof(text));
-    fprintf(stderr, "kmeans: %s failed with result %d: %s\n", call, (int)result, text);
-    exit(EXIT_FAILURE);
-}
-
-static void *allocate(size_t count, size_t bytes)
-{
-    void *memory = calloc(count + 1, bytes);
-
-    if (memory == NULL)
-        fail("no memory");
-    return memory;
-}
-
 /* ---- collectives ---- */
-
-static void on_done(pami_context_t context, void *cookie, pami_result_t result)
-{
-    struct job *job = cookie;
-
-    (void)context;
-    check(result, "collective");
-    job->done = true;
-}
-
-/* The first of the algorithms that work for any arguments: the library's own choice. */
-static pami_algorithm_t algorithm(const struct job *job, pami_xfer_type_t type)
-{
-    size_t lengths[2];
-    pami_algorithm_t first;
-    pami_metadata_t metadata;
-
-    check(PAMI_Geometry_algorithms_num(job->world, type, lengths), "PAMI_Geometry_algorithms_num");
-    if (lengths[0] == 0)
-        fail("no algorithm");
-    check(PAMI_Geometry_algorithms_query(job->world, type, &first, &metadata, 1, NULL, NULL, 0),
-          "PAMI_Geometry_algorithms_query");
-    return first;
-}
-
-/* Starts a collective and advances until it is complete; a real program would compute meanwhile. */
-static void run(struct job *job, pami_xfer_type_t type, pami_collective_t command)
-{
-    pami_xfer_t xfer = {
-        .cb_done = on_done, .cookie = job, .algorithm = algorithm(job, type), .cmd = command};
-
-    job->done = false; /* before the call: the collective may be complete when it returns */
-    check(PAMI_Collective(job->context, &xfer), "PAMI_Collective");
-    while (!job->done)
-        PAMI_Context_advance(job->context, 100);
-}
 
 static void broadcast(struct job *job, void *data, size_t bytes)
 {
@@ -319,18 +246,6 @@ static bool same_alone(const struct table *table, size_t clusters, const uint32_
     return different == 0 && fabs(sums.inertia - inertia) < 1e-9 * (1 + inertia);
 }
 
-static void join(struct job *job)
-{
-    pami_configuration_t query[] = {{.name = PAMI_CLIENT_TASK_ID}, {.name = PAMI_CLIENT_NUM_TASKS}};
-
-    check(PAMI_Client_create("kmeans", &job->client, NULL, 0), "PAMI_Client_create");
-    check(PAMI_Client_query(job->client, query, 2), "PAMI_Client_query");
-    check(PAMI_Context_createv(job->client, NULL, 0, &job->context, 1), "PAMI_Context_createv");
-    check(PAMI_Geometry_world(job->client, &job->world), "PAMI_Geometry_world");
-    job->task = query[0].value.intval;
-    job->tasks = query[1].value.intval;
-}
-
 int main(int argc, char **argv)
 {
     static double centre[CLUSTERS_MAX][COLUMNS];
@@ -372,7 +287,6 @@ int main(int argc, char **argv)
     free(starts);
     free(table.x);
     free(table.name);
-    check(PAMI_Context_destroyv(&job.context, 1), "PAMI_Context_destroyv");
-    check(PAMI_Client_destroy(&job.client), "PAMI_Client_destroy");
+    leave(&job);
     return right ? EXIT_SUCCESS : EXIT_FAILURE;
 }

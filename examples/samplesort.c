@@ -10,76 +10,14 @@
  * Build:  cc samplesort.c $(pkg-config --cflags --libs pami) -o samplesort
  * Run:    pamirun -n 4 ./samplesort 1000000      (keys of each task)
  */
-#include <pami.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#define PROGRAM "samplesort"
+#include "collective.h"
 
 enum {
     SAMPLES = 64 /* of each task */
 };
 
-struct job {
-    pami_client_t client;
-    pami_context_t context;
-    pami_geometry_t world;
-    size_t task, tasks;
-    bool done; /* the collective that was started last */
-};
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "samplesort: %s\n", what);
-    exit(EXIT_FAILURE);
-}
-
-static void check(pami_result_t result, const char *call)
-{
-    char text[256];
-
-    if (result == PAMI_SUCCESS)
-        return;
-    PAMI_Error_text(text, sizeof(text));
-    fprintf(stderr, "samplesort: %s failed with result %d: %s\n", call, (int)result, text);
-    exit(EXIT_FAILURE);
-}
-
-static void *allocate(size_t count, size_t bytes)
-{
-    void *memory = calloc(count + 1, bytes);
-
-    if (memory == NULL)
-        fail("no memory");
-    return memory;
-}
-
 /* ---- collectives ---- */
-
-static void on_done(pami_context_t context, void *cookie, pami_result_t result)
-{
-    struct job *job = cookie;
-
-    (void)context;
-    check(result, "collective");
-    job->done = true;
-}
-
-/* Runs a collective by the first algorithm, the library's own choice, and waits for it. */
-static void run(struct job *job, pami_xfer_type_t type, pami_collective_t command)
-{
-    pami_xfer_t xfer = {.cb_done = on_done, .cookie = job, .cmd = command};
-    pami_metadata_t metadata;
-
-    check(PAMI_Geometry_algorithms_query(job->world, type, &xfer.algorithm, &metadata, 1, NULL,
-                                         NULL, 0),
-          "PAMI_Geometry_algorithms_query");
-    job->done = false; /* before the call: the collective may be complete when it returns */
-    check(PAMI_Collective(job->context, &xfer), "PAMI_Collective");
-    while (!job->done)
-        PAMI_Context_advance(job->context, 100);
-}
 
 /* `count` keys of each task, to everybody. */
 static void gather_keys(struct job *job, const uint64_t *mine, uint64_t *all, size_t count)
@@ -244,18 +182,6 @@ static bool ordered(struct job *job, const uint64_t *keys, size_t count)
     return right;
 }
 
-static void join(struct job *job)
-{
-    pami_configuration_t query[] = {{.name = PAMI_CLIENT_TASK_ID}, {.name = PAMI_CLIENT_NUM_TASKS}};
-
-    check(PAMI_Client_create("samplesort", &job->client, NULL, 0), "PAMI_Client_create");
-    check(PAMI_Client_query(job->client, query, 2), "PAMI_Client_query");
-    check(PAMI_Context_createv(job->client, NULL, 0, &job->context, 1), "PAMI_Context_createv");
-    check(PAMI_Geometry_world(job->client, &job->world), "PAMI_Geometry_world");
-    job->task = query[0].value.intval;
-    job->tasks = query[1].value.intval;
-}
-
 int main(int argc, char **argv)
 {
     size_t count = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
@@ -282,7 +208,6 @@ int main(int argc, char **argv)
                job.tasks, seconds, (double)before[0] / seconds / 1e6,
                wrong[0] == 0 ? "verified" : "WRONG");
     free(keys);
-    check(PAMI_Context_destroyv(&job.context, 1), "PAMI_Context_destroyv");
-    check(PAMI_Client_destroy(&job.client), "PAMI_Client_destroy");
+    leave(&job);
     return wrong[0] == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
