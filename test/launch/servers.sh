@@ -1,0 +1,65 @@
+#!/bin/bash
+# Communication servers as pamirun sees them: they are no tasks, live as long as the job and no
+# longer, whatever ends it, and their end is none of the job.
+# Run: timeout=90
+# shellcheck disable=SC2016,SC2034,SC2154 # for the tasks to expand; variables of "functions"
+
+. "$(dirname "$0")/functions"
+
+# server_pids PARENT COUNT: the servers that it has, once there are so many.
+list() {
+    local stat
+    for stat in /proc/[0-9]*/stat; do
+        sed -n "s/^\([0-9]*\) (pami_server) [A-Z] $1 .*/\1/p" "$stat" 2>/dev/null
+    done
+}
+are() {
+    [ "$(list "$1" | wc -l)" = "$2" ]
+}
+server_pids() {
+    await are "$1" "$2"
+    list "$1"
+}
+
+echo '# no tasks'
+run 0 "$pamirun" -n 2 --servers 2 bash -c 'echo $PMI_RANK'
+[ "$(sort "$scratch/out" | tr "\n" " ")" = "0 1 " ] || complain "not tasks 0 and 1"
+run 3 "$pamirun" -n 2 --servers 1 bash -c 'exit 3'
+run 0 "$pamirun" -n 1 --servers 1 "$pamirun" -n 1 bash -c 'echo "<$PMI_SERVERS>"'
+is out '<>'
+run 0 "$pamirun" -n 2 --servers 0 bash -c 'echo "$PMI_SIZE"'
+is out "$(printf '2\n2')"
+run 2 "$pamirun" --servers x true
+has err '--servers'
+run 2 "$build/bin/pami_server"
+has err 'pamirun --servers'
+
+echo '# they end with the job'
+start=$(now)
+run 124 "$pamirun" -n 1 --servers 2 --timeout 0.5 sleep 50
+within 5000 "$start"
+for signal in TERM KILL; do
+    what="pamirun that gets $signal"
+    "$pamirun" -n 1 --servers 2 sleep 50 2>"$scratch/err" &
+    job=$!
+    pids=$(server_pids "$job" 2)
+    kill -"$signal" "$job"
+    for pid in $pids; do
+        await gone "$pid"
+    done
+    wait "$job" 2>/dev/null
+done
+
+echo '# and the job does not end with them'
+run 0 "$pamirun" -n 1 --servers 2 bash -c '
+    until [ $(grep -l "^[0-9]* (pami_server) [A-Z] $PPID " /proc/[0-9]*/stat 2>/dev/null |
+        wc -l) = 2 ]; do sleep 0.05; done
+    for stat in $(grep -l "^[0-9]* (pami_server) [A-Z] $PPID " /proc/[0-9]*/stat 2>/dev/null); do
+        kill -9 $(cut -d" " -f1 $stat)
+    done
+    sleep 0.3; echo went on'
+is out 'went on'
+has err 'server 0'
+has err 'server 1'
+has err 'killed by signal 9'
+finish
