@@ -15,7 +15,6 @@
  * than the client was, there is another trial.
  */
 #include "servers/servers.h"
-#include "util/clock.h"
 
 #define WINDOW 16u /* requests, and some for each that is outstanding */
 #define WINDOW_MOST 4096u
@@ -99,9 +98,8 @@ static bool rest_over(struct learner *learner, bool worthwhile, uint64_t now, do
     return learner->spent * COST_PARTS <= now - learner->since;
 }
 
-static void look(struct learner *learner, bool worthwhile, size_t outstanding)
+void learn_look(struct learner *learner, bool worthwhile, size_t outstanding, uint64_t now)
 {
-    uint64_t now = clock_ticks();
     double each = learner->window != 0 ? (double)(now - learner->begun) / learner->window : 0;
     unsigned sort = learner->phase >= PHASE_SERVERS_SETTLE ? SERVERS : CLIENT;
 
@@ -144,12 +142,4 @@ static void look(struct learner *learner, bool worthwhile, size_t outstanding)
             rest(learner);
         }
     }
-}
-
-enum learn_way learn_choice(struct learner *learner, bool worthwhile, size_t outstanding)
-{
-    if (unlikely(learner->left == 0))
-        look(learner, worthwhile, outstanding);
-    learner->left--;
-    return (enum learn_way)learner->way;
 }

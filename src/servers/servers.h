@@ -27,6 +27,7 @@
 #include "p2p/handle.h"
 #include "p2p/message.h"
 #include "servers/ring.h"
+#include "util/clock.h"
 #include "util/list.h"
 #include "util/pool.h"
 
@@ -69,8 +70,19 @@ struct learner {
 
 #define LEARN_CLASSES 32
 
+/* None is left. `now`: clock_ticks. */
+void learn_look(struct learner *learner, bool worthwhile, size_t outstanding, uint64_t now);
+
 /* `worthwhile`: servers may have a processor. `outstanding`: of the lane. */
-enum learn_way learn_choice(struct learner *learner, bool worthwhile, size_t outstanding);
+static inline enum learn_way learn_choice(struct learner *learner, bool worthwhile,
+                                          size_t outstanding)
+{
+    if (unlikely(learner->left == 0))
+        learn_look(learner, worthwhile, outstanding, clock_ticks());
+    learner->left--;
+    return (enum learn_way)learner->way;
+}
+
 struct learner *learn_of(struct lane *lane, enum request_kind kind, size_t bytes);
 
 /* A callback of the user's. */

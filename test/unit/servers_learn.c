@@ -1,0 +1,136 @@
+/*
+ * The learning policy of communication servers on a simulated clock: requests that take the client
+ * and servers so many ticks each. It finds the better of the two, notices when that changes, and
+ * never costs more than the 3 % that are promised against the better way, first trial too, over
+ * two million requests.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "servers/servers.h"
+
+struct world {
+    struct learner learner;
+    double now; /* ticks */
+    uint64_t random;
+    size_t forwarded, tracked;
+};
+
+static double noise(struct world *world, double part)
+{
+    world->random = world->random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return 1 + part * ((double)(world->random >> 40) / (double)(1 << 24) - 0.5);
+}
+
+/* So many requests; the ticks that they have taken. Every `rare`-th takes `hiccup` more. */
+static double run(struct world *world, size_t requests, double client, double servers,
+                  size_t outstanding, double hiccup, size_t rare)
+{
+    double begin = world->now;
+
+    world->forwarded = world->tracked = 0;
+    for (size_t i = 0; i < requests; i++) {
+        struct learner *learner = &world->learner;
+        double cost = client;
+
+        if (learner->left == 0)
+            learn_look(learner, true, outstanding, (uint64_t)world->now);
+        assert_true(learner->left > 0);
+        learner->left--;
+        if (learner->way == LEARN_SERVERS) {
+            cost = servers;
+            world->forwarded++;
+        }
+        world->tracked += learner->way == LEARN_CLIENT;
+        world->now += cost * noise(world, 0.2) + (rare != 0 && i % rare == rare - 1 ? hiccup : 0);
+    }
+    return world->now - begin;
+}
+
+static struct world begin(void)
+{
+    return (struct world){.now = 1e9, .random = 1};
+}
+
+static void test_never_a_loss(void **state)
+{
+    static const double worse[] = {0.98, 1.0, 1.02, 1.1, 1.3, 2, 5, 20, 60};
+    static const size_t outstanding[] = {0, 8, 64, 256};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof worse / sizeof *worse; i++) {
+        for (size_t j = 0; j < sizeof outstanding / sizeof *outstanding; j++) {
+            struct world world = begin();
+            size_t count = 2000000;
+            double took = run(&world, count, 1000, 1000 * worse[i], outstanding[j], 0, 0);
+
+            assert_true(took < 1.03 * 1000 * (double)count);
+            assert_true(world.forwarded > 0 && world.tracked > 0);
+        }
+    }
+}
+
+static void test_a_gain_is_found(void **state)
+{
+    struct world world = begin();
+
+    (void)state;
+    run(&world, 20000, 1000, 500, 64, 0, 0);
+    assert_true(run(&world, 400000, 1000, 500, 64, 0, 0) < 1.03 * 500 * 400000);
+    assert_true(world.learner.forward && world.forwarded > 390000);
+}
+
+/* A process that is descheduled now and then: what it finds may be wrong, what it costs is not. */
+static void test_disturbed(void **state)
+{
+    struct world world = begin();
+    size_t count = 4000000;
+    double took = run(&world, count, 1000, 4000, 64, 4e6, 4999);
+
+    (void)state;
+    assert_true(took < 1.03 * (1000 * (double)count + 4e6 * (double)(count / 4999)));
+}
+
+static void test_changes(void **state)
+{
+    struct world world = begin();
+    double took;
+
+    (void)state;
+    run(&world, 100000, 1000, 500, 64, 0, 0);
+    assert_true(world.learner.forward);
+    took = run(&world, 1000000, 1000, 3000, 64, 0, 0); /* the program needs the core now */
+    assert_false(world.learner.forward);
+    assert_true(took < 1.03 * 1000 * 1000000);
+    run(&world, 2000000, 1000, 500, 64, 0, 0); /* and no longer */
+    assert_true(world.learner.forward);
+}
+
+static void test_no_core_no_trial(void **state)
+{
+    struct world world = begin();
+
+    (void)state;
+    for (size_t i = 0; i < 1000000; i++) {
+        if (world.learner.left == 0)
+            learn_look(&world.learner, false, 64, (uint64_t)world.now);
+        world.learner.left--;
+        assert_int_equal(world.learner.way, LEARN_PLAIN);
+        world.now += 1000;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_never_a_loss),     cmocka_unit_test(test_a_gain_is_found),
+        cmocka_unit_test(test_disturbed),        cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_no_core_no_trial),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
