@@ -9,7 +9,7 @@
 limit=90
 tune=$build/bin/pami_tune
 info=$build/bin/pami_info
-program=$build/examples/samplesort
+program=("$build/examples/samplesort" 1000)
 cd "$scratch" || exit 1
 
 echo '# the command line'
@@ -37,7 +37,7 @@ has out 'table: '
 [ ! -e table.part ] || complain 'the part is still there'
 grep -qE '^barrier [A-Za-z0-9-]+ 0- 2-3 one' table || complain "$(cat table)"
 grep -qE "^scan [A-Za-z]+ 0-.* 2-3 one" table || complain "$(cat table)"
-run 0 env PAMI_COLL_TABLE=table "$pamirun" -n 2 "$program"
+run 0 env PAMI_COLL_TABLE=table "$pamirun" -n 2 "${program[@]}"
 lacks err warn
 run 0 "$tune" --quick -n 2 --types barrier --built-in -o def
 grep -qE '^MEASURED\(BARRIER, "[A-Za-z0-9-]+", 0, CHOICE_BYTES_MAX, 2, 3, ONE\)$' def ||
@@ -79,23 +79,23 @@ counts() # what ran, of all tasks
         tr -s ' \n' ' '
 }
 all=" 3 allreduce Ring 3 alltoall Pairwise "
-run 0 env PAMI_STATS=1 PAMI_COLL_TABLE=ring "$pamirun" -n 3 "$program"
+run 0 env PAMI_STATS=1 PAMI_COLL_TABLE=ring "$pamirun" -n 3 "${program[@]}"
 [ "$(counts)" = "$all" ] || complain "$(counts)"
 has err "PAMI_COLL_TABLE: ring:3: 'Rign' is not an algorithm of allreduce; did you mean Ring?"
 [ "$(grep -c 'ring:3:' "$scratch/err")" = 1 ] || complain 'not said once'
 run 0 env PAMI_STATS=1 "$pamirun" -n 3 sh -c \
-    '[ $PMI_RANK != 0 ] || export PAMI_COLL_TABLE=ring; exec "$1"' sh "$program"
+    '[ $PMI_RANK != 0 ] || export PAMI_COLL_TABLE=ring; exec "$@"' sh "${program[@]}"
 [ "$(counts)" = "$all" ] || complain "task 0 only: $(counts)"
 run 0 env PAMI_STATS=1 PAMI_COLL_TABLE=ring "$pamirun" -n 3 --nodes 2 sh -c \
-    '[ $PMI_RANK != 0 ] || unset PAMI_COLL_TABLE; exec "$1"' sh "$program"
+    '[ $PMI_RANK != 0 ] || unset PAMI_COLL_TABLE; exec "$@"' sh "${program[@]}"
 counts | grep -qE 'Ring|Pairwise' && complain "without task 0: $(counts)"
-run 0 env PAMI_COLL_TABLE=missing "$pamirun" -n 3 "$program"
+run 0 env PAMI_COLL_TABLE=missing "$pamirun" -n 3 "${program[@]}"
 has err 'missing cannot be read: No such file or directory; using what is built in'
 [ "$(grep -c 'cannot be read' "$scratch/err")" = 1 ] || complain 'not said once'
-run 0 env PAMI_COLL_TABLE=. "$program"
+run 0 env PAMI_COLL_TABLE=. "${program[@]}"
 has err 'not a regular file'
 for i in $(seq 3000); do echo "allreduce RecursiveDoubling $((i + 1000000)) 2-100 several"; done >long
-run 0 env PAMI_COLL_TABLE=long "$pamirun" -n 3 "$program"
+run 0 env PAMI_COLL_TABLE=long "$pamirun" -n 3 "${program[@]}"
 has err 'too many lines: from line'
 
 echo '# why'
