@@ -355,7 +355,8 @@ void engine_gone(struct coll *coll, uint32_t endpoint)
             struct instance *instance = list_entry(item, struct instance, link);
 
             if (!instance->failed && step_wants(instance, endpoint)) {
-                engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u has gone", endpoint));
+                engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u of task %u has gone",
+                                                endpoint, endpoint_task(endpoint)));
                 found = true;
                 break;
             }

@@ -101,7 +101,8 @@ static void take_early(struct instance *instance, struct slot *slot, struct earl
     struct receive *receive = early->receive;
 
     if (early->lost) {
-        engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u has gone", slot->from));
+        engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u of task %u has gone", slot->from,
+                                        endpoint_task(slot->from)));
     } else if (!is_expected(instance, slot, early->word, early->bytes)) {
         const struct message_place nowhere = {NULL, NULL, 0};
 
@@ -135,7 +136,8 @@ static void post(struct instance *instance, struct slot *slot)
     if (early != NULL)
         take_early(instance, slot, early);
     else if (message_expect(instance->coll->context, slot->from) != 0)
-        engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u has gone", slot->from));
+        engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u of task %u has gone", slot->from,
+                                        endpoint_task(slot->from)));
 }
 
 static void post_all(struct instance *instance)
@@ -247,7 +249,8 @@ static void send(struct instance *instance, struct slot *slot)
     else if (sending == -ENOMEM)
         engine_fail(instance, error_set(PAMI_ENOMEM, "out of memory"));
     else
-        engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u has gone", to));
+        engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u of task %u has gone", to,
+                                        endpoint_task(to)));
 }
 
 static void send_all(struct instance *instance)

@@ -68,7 +68,8 @@ int peer_progress(struct p2p *p2p, struct peer *peer)
         }
         if (error != 0)
             operation->ops->finish(p2p, operation,
-                                   error_set(PAMI_ERROR, "endpoint %u has gone", peer->endpoint));
+                                   error_set(PAMI_ERROR, "endpoint %u of task %u has gone",
+                                             peer->endpoint, endpoint_task(peer->endpoint)));
         count++;
     }
     if (list_empty(&peer->queue))

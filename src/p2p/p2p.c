@@ -168,14 +168,17 @@ static void receives_gone(struct p2p *p2p, struct peer *peer)
             continue;
         receive->answer = 0;
         receive_finish(p2p, receive,
-                       error_set(PAMI_ERROR, "receive: endpoint %u has gone", peer->endpoint));
+                       error_set(PAMI_ERROR, "receive: endpoint %u of task %u has gone",
+                                 peer->endpoint, endpoint_task(peer->endpoint)));
     }
 }
 
 static void operation_gone(struct p2p *p2p, struct operation *operation)
 {
-    operation->ops->finish(
-        p2p, operation, error_set(PAMI_ERROR, "endpoint %u has gone", operation->peer->endpoint));
+    operation->ops->finish(p2p, operation,
+                           error_set(PAMI_ERROR, "endpoint %u of task %u has gone",
+                                     operation->peer->endpoint,
+                                     endpoint_task(operation->peer->endpoint)));
 }
 
 /* It is there again, and these operations have been waiting for that. */
@@ -209,7 +212,7 @@ void p2p_endpoint_gone(struct context *context, uint32_t endpoint)
 
     if (peer == NULL || peer->gone)
         return;
-    log_debug("endpoint %u has gone", endpoint);
+    log_debug("endpoint %u of task %u has gone", endpoint, endpoint_task(endpoint));
     peer->gone = true;
     while ((item = list_pop_front(&peer->queue)) != NULL) {
         struct operation *operation = list_entry(item, struct operation, link);

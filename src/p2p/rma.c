@@ -86,7 +86,8 @@ pami_result_t rma_fault(struct rma *rma, int error)
 
     rma->lost = error == -EPIPE;
     if (error == -EPIPE)
-        return error_set(PAMI_ERROR, "%s: endpoint %u has gone", what, rma->op.peer->endpoint);
+        return error_set(PAMI_ERROR, "%s: endpoint %u of task %u has gone", what,
+                         rma->op.peer->endpoint, endpoint_task(rma->op.peer->endpoint));
     if (error == -ENOMEM)
         return error_set(PAMI_ENOMEM, "%s: out of memory", what);
     return error_set(PAMI_ERROR, "%s: memory of endpoint %u, or of this task, is not accessible",

@@ -35,7 +35,8 @@ static pami_result_t complete_gone(struct context *context, const pami_send_even
 pami_result_t p2p_no_peer(const char *function, uint32_t endpoint, const struct p2p *p2p, int error)
 {
     if (error == -EPIPE)
-        return error_set(PAMI_ERROR, "%s: dest: endpoint %u has gone", function, endpoint);
+        return error_set(PAMI_ERROR, "%s: dest: endpoint %u of task %u has gone", function,
+                         endpoint, endpoint_task(endpoint));
     if (error == -ENOMEM)
         return error_set(PAMI_ENOMEM, "%s: out of memory", function);
     if (error == -EHOSTUNREACH)
