@@ -159,6 +159,7 @@ $(BUILD)/commands: always
 # The library's own sources do without the functions of banned.h.
 $(BUILD)/obj/src/%.o: extra := -include src/util/banned.h
 $(BUILD)/obj/test/%.o: extra := -Itest
+$(BUILD)/obj/test/fuzz/ofi_%.o: extra += $(FABRIC_CFLAGS)
 $(BUILD)/obj/%.o: %.c $(BUILD)/commands
 	$(call say,CC,$<) mkdir -p $(@D) && $(compile) $(extra) -c -o $@ $<
 
@@ -174,6 +175,11 @@ $(BUILD)/lib/pami-ofi.so: $(patsubst %.c,$(BUILD)/obj/%.o,$(call module_sources,
 
 $(links): $(shared)
 	ln -sf libpami.so.$(VERSION) $@
+
+# The module for programs that look inside, but for its door to the library, which they have.
+$(BUILD)/lib/pami-ofi-private.a: $(patsubst %.c,$(BUILD)/obj/%.o,\
+        $(filter-out src/device/ofi/host.c,$(wildcard src/device/ofi/*.c)))
+	$(call say,AR,$@) mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $^
 
 # One relocatable object whose hidden symbols are local: nothing of ours can clash with a user's.
 $(BUILD)/obj/libpami.o: $(lib_objects)
@@ -217,7 +223,10 @@ up = $(subst $(space),,$(patsubst %,../,$(subst /, ,$(patsubst %/,%,$(dir $(1)))
 
 $(foreach n,$(tool_names),$(eval $(call inside_program,$(BUILD)/bin/$(n),tools/$(n),)))
 $(foreach n,$(inside_names),$(eval $(call inside_program,$(BUILD)/$(n),$(n),\
-    $(if $(filter test/unit/%,$(n)),-lcmocka))))
+    $(if $(filter test/unit/%,$(n)),-lcmocka)$(if $(filter test/fuzz/ofi_%,$(n)),$(private)))))
+# Programs that look inside a module, which looks inside the library.
+inside_ofi := $(if $(FABRIC_LIBS),$(patsubst %,$(BUILD)/%,$(filter test/fuzz/ofi_%,$(inside_names))))
+$(inside_ofi): $(BUILD)/lib/pami-ofi-private.a
 $(foreach n,$(public_names),$(eval $(call public_program,$(BUILD)/$(n),$(n),$(call up,$(n)))))
 
 # Benchmarks of other libraries, where these are installed: bench/peer/mpi_NAME.c becomes

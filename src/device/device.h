@@ -267,6 +267,10 @@ struct device_ops {
      * be done. */
     void (*leave)(struct device *device);
 
+    /* The destination, which was reported as gone, may be reached again: find out. What was under
+     * way before is lost. NULL: gone is gone. */
+    int (*revive)(struct port *port, uint32_t endpoint);
+
     /* False while packets that were accepted would be lost if the process ended now; asks for what
      * it takes to become true, which needs advances. NULL: always true. */
     bool (*settled)(struct port *port);

@@ -341,7 +341,8 @@ void fence_receives_drop(struct p2p *p2p, struct peer *peer)
 
 /* ---- purge, resume ---- */
 
-/* Paths are opened again when they are next used, so there is nothing to do but to check. */
+/* Paths are opened again when they are next used, so there is nothing to do but to check, and to
+ * look for those that counted as dead. */
 static pami_result_t check_endpoints(const char *function, pami_context_t handle,
                                      const pami_endpoint_t *dest, size_t count)
 {
@@ -366,7 +367,16 @@ pami_result_t PAMI_Purge(pami_context_t context, pami_endpoint_t *dest, size_t c
     return check_endpoints("PAMI_Purge", context, dest, count);
 }
 
-pami_result_t PAMI_Resume(pami_context_t context, pami_endpoint_t *dest, size_t count)
+pami_result_t PAMI_Resume(pami_context_t handle, pami_endpoint_t *dest, size_t count)
 {
-    return check_endpoints("PAMI_Resume", context, dest, count);
+    pami_result_t result = check_endpoints("PAMI_Resume", handle, dest, count);
+
+    for (size_t i = 0; i < count && result == PAMI_SUCCESS; i++) {
+        struct p2p *p2p = context_from_handle(handle)->p2p;
+        const struct peer *peer = u32map_get(&p2p->peers, dest[i]);
+
+        if (peer != NULL && peer->gone && peer->path->port->ops->revive != NULL)
+            peer->path->port->ops->revive(peer->path->port, dest[i]);
+    }
+    return result;
 }

@@ -14,10 +14,6 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-#define HELLO_MAGIC UINT64_C(0x70616d692d6f6669)
-#define PURPOSE_SERVER UINT64_C(1)
-#define PURPOSE_CLIENT UINT64_C(2)
-
 struct transcript {
     struct hello hello;
     uint8_t nonce[16];
@@ -96,22 +92,27 @@ static int connect_from(const struct sockaddr_storage *from, const struct sockad
     return error;
 }
 
-struct connection *connection_to(const struct ofi_device *device, uint32_t task,
+struct connection *connection_to(const struct ofi_device *device, uint32_t task, uint32_t life,
                                  const struct sockaddr_storage *address)
 {
     int fd = connect_from(&device->interface, address);
-    struct connection *connection;
 
-    if (fd < 0) {
-        log_info("ofi: task %u cannot be connected to: %s", task, strerror(-fd));
-        return NULL;
-    }
-    connection = connection_new(device, fd, CONNECTION_CONNECTING);
+    if (fd >= 0)
+        return connection_over(device, task, life, fd);
+    log_info("ofi: task %u cannot be connected to: %s", task, strerror(-fd));
+    return NULL;
+}
+
+struct connection *connection_over(const struct ofi_device *device, uint32_t task, uint32_t life,
+                                   int fd)
+{
+    struct connection *connection = connection_new(device, fd, CONNECTION_CONNECTING);
+
     if (connection == NULL)
         return NULL;
     connection->task = task;
-    connection->hello =
-        (struct hello){.magic = HELLO_MAGIC, .from = device->bootstrap->task, .to = task};
+    connection->hello = (struct hello){
+        .magic = HELLO_MAGIC, .from = device->bootstrap->task, .to = task, .life = life};
     if (!proof_random(connection->hello.nonce, sizeof(connection->hello.nonce)))
         connection->state = CONNECTION_FAILED;
     return connection;
@@ -296,8 +297,12 @@ void connection_progress(const struct ofi_device *device, struct connection *con
         }
         connection->in_bytes += (size_t)count;
         if (connection->in_bytes == wanted) {
+            bool open = connection->state == CONNECTION_OPEN;
+
             connection->in_bytes = 0;
             take_whole(device, connection, take, cookie);
+            if (!open && connection->state == CONNECTION_OPEN)
+                break;
         }
     }
     flush(connection);

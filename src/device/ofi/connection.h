@@ -15,6 +15,11 @@
 
 #include "device/ofi/ofi.h"
 
+#define HELLO_MAGIC UINT64_C(0x70616d692d6f6669)
+/* Who makes a proof. */
+#define PURPOSE_SERVER UINT64_C(1)
+#define PURPOSE_CLIENT UINT64_C(2)
+
 enum message_kind {
     MESSAGE_ASK = 1, /* what is the name of `to`? Here is that of `from`. */
     MESSAGE_NAME,    /* the answer: the name of `from` */
@@ -42,6 +47,8 @@ enum connection_state {
 struct hello {
     uint64_t magic;
     uint32_t from, to; /* tasks */
+    uint32_t life;     /* of their acquaintance, see reception.h */
+    uint32_t unused;   /* 0 */
     uint8_t nonce[16];
 };
 
@@ -69,14 +76,17 @@ struct connection {
     } in;
 };
 
-/* Connects to a task's reception (does not wait), or takes over what was accepted. NULL: cannot. */
-struct connection *connection_to(const struct ofi_device *device, uint32_t task,
+/* Connects to a task's reception (does not wait), or takes over a socket that is being connected to
+ * it, or one that was accepted. NULL: cannot. */
+struct connection *connection_to(const struct ofi_device *device, uint32_t task, uint32_t life,
                                  const struct sockaddr_storage *address);
+struct connection *connection_over(const struct ofi_device *device, uint32_t task, uint32_t life,
+                                   int fd);
 struct connection *connection_from(const struct ofi_device *device, int fd);
 void connection_free(struct connection *connection);
 
 /* The socket is readable or writable: call what is given for each message. Look at the state
- * afterwards. */
+ * afterwards; what has come with the last proof is left for the next call. */
 typedef void connection_message_function(void *cookie, struct connection *connection,
                                          const struct message *message);
 void connection_progress(const struct ofi_device *device, struct connection *connection,

@@ -116,6 +116,35 @@ void reception_leave(struct reception *reception, uint32_t from, uint32_t to, ui
     request(reception, &message);
 }
 
+uint32_t reception_life(struct reception *reception, uint32_t task)
+{
+    const struct peer *peer;
+    uint32_t life;
+
+    pthread_mutex_lock(&reception->device->lock);
+    peer = u32map_get(&reception->peers, task);
+    life = peer != NULL ? peer->life : 0;
+    pthread_mutex_unlock(&reception->device->lock);
+    return life;
+}
+
+/* Begins a new life when the task counts as dead; the present one. */
+uint32_t reception_revive(struct reception *reception, uint32_t task)
+{
+    struct peer *peer;
+    uint32_t life;
+
+    pthread_mutex_lock(&reception->device->lock);
+    peer = u32map_get(&reception->peers, task);
+    if (peer != NULL && peer->dead) {
+        peer->dead = false;
+        peer->life++;
+    }
+    life = peer != NULL ? peer->life : 0;
+    pthread_mutex_unlock(&reception->device->lock);
+    return life;
+}
+
 void reception_slot_opened(struct reception *reception, struct ofi_slot *slot)
 {
     (void)slot;

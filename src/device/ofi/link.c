@@ -32,11 +32,20 @@ static int packets_am(struct path *path, const struct packet *packet);
 /* ---- being ---- */
 
 /* The word with which `from` shows itself to `to`. */
-static uint64_t token(const struct ofi_device *device, uint32_t from, uint32_t to)
+static uint64_t token(const struct ofi_device *device, uint32_t from, uint32_t to, uint32_t life)
 {
-    const uint32_t pair[3] = {from, to, UINT32_C(0x70616972)};
+    const uint32_t pair[3] = {from, to, UINT32_C(0x70616972) + life};
 
     return proof_hash(&device->key, pair, sizeof(pair));
+}
+
+static void set_life(struct ofi_link *link, uint32_t life)
+{
+    const struct ofi_slot *slot = link->slot;
+
+    link->life = life;
+    link->token_out = token(slot->device, slot->endpoint, link->path.endpoint, life);
+    link->token_in = token(slot->device, link->path.endpoint, slot->endpoint, life);
 }
 
 static struct ofi_link *link_new(struct ofi_slot *slot, uint32_t endpoint)
@@ -46,9 +55,9 @@ static struct ofi_link *link_new(struct ofi_slot *slot, uint32_t endpoint)
     if (link == NULL)
         return NULL;
     link->slot = slot;
+    link->path.endpoint = endpoint;
     link->address = FI_ADDR_UNSPEC;
-    link->token_out = token(slot->device, slot->endpoint, endpoint);
-    link->token_in = token(slot->device, endpoint, slot->endpoint);
+    set_life(link, reception_life(slot->device->reception, ofi_task(endpoint)));
     link->path = (struct path){
         .am = usual_am,
         .endpoint = endpoint,
@@ -122,12 +131,39 @@ void ofi_link_forget(struct ofi_link *link)
     list_remove(&link->owing);
 }
 
-void ofi_link_free(struct ofi_link *link)
+static void drop_held(struct ofi_link *link)
 {
     for (uint32_t i = 0; link->held != NULL && i < link->slot->window; i++)
         free(link->held[i]);
     free(link->held);
+    link->held = NULL;
+    link->held_count = 0;
+}
+
+void ofi_link_free(struct ofi_link *link)
+{
+    drop_held(link);
     free(link);
+}
+
+/* Numbers begin anew. Nobody shall hear of that before he has heard that the last life is over. */
+bool ofi_link_live(struct ofi_link *link, uint32_t life)
+{
+    if (link->life == life)
+        return true;
+    if (!link->path.closed && link->used)
+        return false;
+    ofi_link_forget(link);
+    drop_held(link);
+    link->state = LINK_NEW;
+    link->leaving = link->leave_known = link->dead = link->told = link->back = false;
+    link->marked = false;
+    link->wanted = link->mark = link->lost = link->asked = 0;
+    link->sent = link->sent_units = link->sent_read = 0;
+    link->received = link->received_units = link->reported = 0;
+    link->slot->last = NULL;
+    set_life(link, life);
+    return true;
 }
 
 /* ---- sending ---- */
@@ -182,9 +218,11 @@ static int send_buffer(struct ofi_link *link, struct ofi_buffer *buffer)
 {
     struct ofi_slot *slot = link->slot;
     int cancel = ofi_enter();
-    ssize_t error = fi_send(slot->ep, buffer->memory, buffer->bytes, slot->send_region.descriptor,
-                            link->address, &buffer->operation.context);
+    ssize_t error;
 
+    buffer->life = link->life;
+    error = fi_send(slot->ep, buffer->memory, buffer->bytes, slot->send_region.descriptor,
+                    link->address, &buffer->operation.context);
     ofi_leave(cancel);
     return error == 0 ? 0 : provider_error(link, error);
 }
@@ -193,7 +231,8 @@ void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int
 {
     struct ofi_link *link = operation->to;
 
-    if (error != 0 && !link->leaving) {
+    if (error != 0 && !link->leaving &&
+        link->life == ((struct ofi_buffer *)(void *)operation)->life) {
         log_info("ofi: a packet to endpoint %u failed: %s", link->path.endpoint,
                  fi_strerror(error));
         link->leaving = true;
@@ -403,5 +442,7 @@ bool ofi_link_report(struct ofi_link *link, bool ask)
 /* The frame is from whom it names, whether there is a link or not. */
 bool ofi_link_is_from(const struct ofi_slot *slot, const struct ofi_frame *frame)
 {
-    return frame->token == token(slot->device, frame->head.origin, slot->endpoint);
+    uint32_t life = reception_life(slot->device->reception, ofi_task(frame->head.origin));
+
+    return frame->token == token(slot->device, frame->head.origin, slot->endpoint, life);
 }

@@ -168,6 +168,7 @@ const struct device_ops ofi_device_ops = {
     .port_open = ofi_port_open,
     .port_close = ofi_port_close,
     .path_open = ofi_path_open,
+    .revive = ofi_revive,
     .get = ofi_get,
     .advance = ofi_advance,
     .flush = ofi_flush,

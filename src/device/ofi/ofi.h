@@ -8,6 +8,7 @@
  *   link.c        one remote endpoint: order, credits, sending
  *   arrive.c      receiving
  *   port.c        completions, house-keeping
+ *   news.c        what the reception tells a slot
  *   read.c        large data by remote reads
  *   sleep.c       contexts that sleep
  *   reception.c   the thread that knows the other tasks: who they are, where, and whether alive
@@ -115,7 +116,9 @@ struct ofi_notice {
     enum notice_kind kind;
     uint32_t endpoint;
     uint32_t count;
-    bool counted; /* `count` means something */
+    uint32_t life; /* of the two tasks' acquaintance */
+    bool counted;  /* `count` means something */
+    bool asks;     /* for our name */
     struct ofi_name name;
 };
 
@@ -134,6 +137,7 @@ struct ofi_operation {
 
 struct ofi_buffer {
     struct ofi_operation operation;
+    uint32_t life; /* of the link when it was sent */
     size_t bytes;
     uint32_t packets;
     char *memory;
@@ -233,6 +237,7 @@ struct ofi_link {
     bool used; /* a path was given out, so somebody wants to hear when it goes */
     bool told; /* that it has gone, in this context's life: sends are refused until it is back */
     bool back; /* leaving, but its name has come anew: it was created again */
+    uint32_t life; /* see reception.h; numbers begin anew with each */
     uint32_t leave_count;
     uint64_t quiet_since;  /* when leaving: ns, 0: not yet looked at ... */
     uint32_t quiet_number; /* ... and what had been received then */
@@ -329,6 +334,8 @@ int ofi_link_backlog(struct ofi_link *link);
 void ofi_link_flush(struct ofi_link *link); /* send what has gathered */
 void ofi_links_flush(struct ofi_slot *slot);
 bool ofi_link_report(struct ofi_link *link, bool ask);
+/* Begin a life, see reception.h. False: not yet, the last one has to end. */
+bool ofi_link_live(struct ofi_link *link, uint32_t life);
 void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int error);
 
 /* arrive.c: a message has come; returns how many packets were taken. */
@@ -338,6 +345,8 @@ int ofi_take_message(struct ofi_slot *slot, char *at, size_t bytes);
 int ofi_port_open(struct device *device, const struct port_params *params, struct port **port);
 void ofi_port_close(struct port *port);
 int ofi_path_open(struct port *port, uint32_t endpoint, unsigned how, struct path **path);
+void ofi_news(struct ofi_slot *slot);
+int ofi_revive(struct port *port, uint32_t endpoint);
 int ofi_advance(struct port *port);
 void ofi_flush(struct port *port);
 bool ofi_pending(struct port *port);
@@ -362,6 +371,8 @@ void reception_close(struct reception *reception);
 int reception_ask(struct reception *reception, uint32_t from, uint32_t to);
 void reception_announce(struct reception *reception, uint32_t from, uint32_t to);
 void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count);
+uint32_t reception_life(struct reception *reception, uint32_t task);
+uint32_t reception_revive(struct reception *reception, uint32_t task);
 void reception_slot_opened(struct reception *reception, struct ofi_slot *slot);
 void reception_watch(struct reception *reception, struct ofi_slot *slot, bool on);
 

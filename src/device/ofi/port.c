@@ -28,8 +28,6 @@ static struct ofi_port *port_of(struct port *port)
     return container_of(port, struct ofi_port, port);
 }
 
-static void take_notices(struct ofi_slot *slot);
-
 /* ---- the queue ---- */
 
 static bool is_receive(const struct ofi_slot *slot, const void *context)
@@ -161,7 +159,7 @@ int ofi_advance(struct port *base)
     if (!list_empty(&slot->gathering))
         ofi_links_flush(slot);
     if (unlikely(atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)) {
-        take_notices(slot);
+        ofi_news(slot);
         slot->skip = 0;
     }
     if (slot->skip != 0 && slot->stash_count == 0) {
@@ -200,73 +198,6 @@ bool ofi_pending(struct port *base)
            !list_empty(&slot->gathering) || look(slot) != 0;
 }
 
-/* ---- news from the reception ---- */
-
-static void peer_dead(struct ofi_slot *slot, uint32_t task)
-{
-    struct list *item;
-
-    list_for_each (item, &slot->links) {
-        struct ofi_link *link = list_entry(item, struct ofi_link, link);
-
-        if (ofi_task(link->path.endpoint) == task && !link->dead) {
-            link->dead = true;
-            link->leaving = true;
-            link->quiet_since = 0;
-        }
-    }
-}
-
-static void take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
-{
-    struct ofi_link *link;
-
-    if (notice->kind == NOTICE_DEAD) {
-        peer_dead(slot, notice->endpoint);
-        return;
-    }
-    link = ofi_link_get(slot, notice->endpoint);
-    if (link == NULL) {
-        log_error("ofi: out of memory: endpoint %u stays unknown", notice->endpoint);
-        return;
-    }
-    if (notice->kind == NOTICE_NAME) {
-        ofi_link_named(link, &notice->name);
-        return;
-    }
-    /* Left before it got our question, whose answer says how things are now. */
-    if (link->state == LINK_ASKED && notice->counted)
-        return;
-    if (link->path.closed) {
-        /* We asked whether it is back. */
-        link->state = link->dead ? LINK_DEAD : LINK_CLOSED;
-        return;
-    }
-    link->leaving = true;
-    link->back = false;
-    link->quiet_since = 0;
-    link->leave_known = notice->counted;
-    link->leave_count = notice->count;
-}
-
-static void take_notices(struct ofi_slot *slot)
-{
-    struct list notices;
-    struct list *item;
-
-    list_init(&notices);
-    pthread_mutex_lock(&slot->device->lock);
-    atomic_store_explicit(&slot->news, 0, memory_order_relaxed);
-    list_splice_back(&notices, &slot->notices);
-    pthread_mutex_unlock(&slot->device->lock);
-    while ((item = list_pop_front(&notices)) != NULL) {
-        struct ofi_notice *notice = list_entry(item, struct ofi_notice, link);
-
-        take_notice(slot, notice);
-        free(notice);
-    }
-}
-
 /* ---- house-keeping ---- */
 
 /* All that came from a destination which leaves has been delivered, as far as one can tell. */
@@ -291,7 +222,7 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
     struct list *item;
 
     if (atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)
-        take_notices(slot);
+        ofi_news(slot);
     ofi_links_flush(slot);
     list_for_each (item, &slot->links) {
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
@@ -427,7 +358,7 @@ void ofi_port_close(struct port *base)
     slot->open = false;
     slot->armed = false;
     pthread_mutex_unlock(&slot->device->lock);
-    take_notices(slot);
+    ofi_news(slot);
     purge(slot);
     ofi_reads_give_up(slot, NULL, 0);
     say_goodbye(slot);
@@ -460,5 +391,22 @@ int ofi_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
         link->path.closed = link->packets.closed = false;
     link->used = true;
     *out = (how & PATH_PACKETS_ONLY) ? &link->packets : &link->path;
+    return 0;
+}
+
+/* Its task counts as dead, and everybody here has heard of it. */
+int ofi_revive(struct port *base, uint32_t endpoint)
+{
+    struct ofi_slot *slot = port_of(base)->slot;
+    struct ofi_link *link = ofi_link_get(slot, endpoint);
+    uint32_t life;
+
+    if (link == NULL)
+        return -ENOMEM;
+    if (!link->dead || !link->path.closed)
+        return 0;
+    life = reception_revive(slot->device->reception, ofi_task(endpoint));
+    if (life != link->life && ofi_link_live(link, life))
+        ofi_link_ask(link);
     return 0;
 }

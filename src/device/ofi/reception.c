@@ -27,11 +27,6 @@
 #define STRANGERS_MAX 64u
 /* How long the end waits for what is still to be said. */
 #define STOP_NS UINT64_C(1000000000)
-struct peer {
-    uint32_t task;
-    bool dead;
-    struct connection *connection; /* that we send on; NULL: none yet */
-};
 
 /* ---- telling slots ---- */
 
@@ -61,15 +56,21 @@ static void tell(struct reception *reception, uint32_t offset, const struct ofi_
     pthread_mutex_unlock(&device->lock);
 }
 
-static void tell_dead(struct reception *reception, uint32_t task)
+static void tell_dead(struct reception *reception, const struct peer *peer)
 {
-    const struct ofi_notice dead = {.kind = NOTICE_DEAD, .endpoint = task};
+    const struct ofi_notice dead = {
+        .kind = NOTICE_DEAD, .endpoint = peer->task, .life = peer->life};
 
     for (uint32_t i = 0; i < reception->device->contexts; i++)
         tell(reception, i, &dead);
 }
 
 /* ---- peers ---- */
+
+static bool is_stranger(enum connection_state state)
+{
+    return state == CONNECTION_GREETED || state == CONNECTION_CHECKING;
+}
 
 static void watch_connection(struct reception *reception, struct connection *connection, int how)
 {
@@ -85,25 +86,31 @@ static void watch_connection(struct reception *reception, struct connection *con
 static struct peer *peer_of(struct reception *reception, uint32_t task)
 {
     struct peer *peer = u32map_get(&reception->peers, task);
+    int error;
 
     if (peer != NULL)
         return peer;
     peer = calloc(1, sizeof(*peer));
-    if (peer == NULL || u32map_put(&reception->peers, task, peer) != 0) {
-        free(peer);
+    if (peer == NULL)
         return NULL;
-    }
     peer->task = task;
-    return peer;
+    pthread_mutex_lock(&reception->device->lock);
+    error = u32map_put(&reception->peers, task, peer);
+    pthread_mutex_unlock(&reception->device->lock);
+    if (error == 0)
+        return peer;
+    free(peer);
+    return NULL;
 }
 
-static struct connection *connect_to(struct reception *reception, uint32_t task)
+static struct connection *connect_to(struct reception *reception, const struct peer *peer)
 {
     struct ofi_device *device = reception->device;
     struct sockaddr_storage address;
     struct connection *connection;
     char key[BOOTSTRAP_KEY_MAX + 1];
     char card[OFI_CARD_MAX];
+    uint32_t task = peer->task;
     int error;
 
     snprintf(key, sizeof(key), "ofi.%s.%u", device->client, task);
@@ -116,7 +123,7 @@ static struct connection *connect_to(struct reception *reception, uint32_t task)
         log_error("ofi: task %u cannot be talked to: its card is %s", task, card);
         return NULL;
     }
-    connection = connection_to(device, task, &address);
+    connection = connection_to(device, task, peer->life, &address);
     if (connection == NULL)
         return NULL;
     list_push_back(&reception->connections, &connection->link);
@@ -131,15 +138,33 @@ static void peer_died(struct reception *reception, struct peer *peer, const char
     if (peer->dead)
         return;
     log_debug("ofi: task %u: %s", peer->task, why);
+    pthread_mutex_lock(&reception->device->lock);
     peer->dead = true;
+    pthread_mutex_unlock(&reception->device->lock);
     peer->connection = NULL;
     list_for_each (item, &reception->connections) {
         struct connection *connection = list_entry(item, struct connection, link);
 
-        if (connection->state == CONNECTION_OPEN && connection->task == peer->task)
+        if (!is_stranger(connection->state) && connection->task == peer->task)
             connection->state = CONNECTION_FAILED;
     }
-    tell_dead(reception, peer->task);
+    tell_dead(reception, peer);
+}
+
+/* A connection is open, in a life of our acquaintance with the task. False: that is over. */
+static bool acquaint(struct reception *reception, struct peer *peer, struct connection *connection)
+{
+    uint32_t life = connection->hello.life;
+
+    if (life <= peer->life)
+        return life == peer->life && !peer->dead;
+    peer_died(reception, peer, "begins anew");
+    connection->state = CONNECTION_OPEN;
+    pthread_mutex_lock(&reception->device->lock);
+    peer->life = life;
+    peer->dead = false;
+    pthread_mutex_unlock(&reception->device->lock);
+    return true;
 }
 
 /* To the task of message->to. */
@@ -151,7 +176,7 @@ static void send_message(struct reception *reception, const struct message *mess
         return;
     if (peer->dead) {
         if (message->kind == MESSAGE_ASK)
-            tell_dead(reception, peer->task);
+            tell_dead(reception, peer);
         return;
     }
     /* Of no interest to whom we do not know. */
@@ -159,7 +184,7 @@ static void send_message(struct reception *reception, const struct message *mess
         (message->kind == MESSAGE_LEAVE || message->kind == MESSAGE_BACK))
         return;
     if (peer->connection == NULL)
-        peer->connection = connect_to(reception, peer->task);
+        peer->connection = connect_to(reception, peer);
     if (peer->connection == NULL) {
         peer_died(reception, peer, "cannot be reached");
         return;
@@ -172,8 +197,11 @@ static void send_message(struct reception *reception, const struct message *mess
 
 /* ---- messages ---- */
 
-/* Somebody asks for a context: its name, or that it has closed; false: it does not exist yet. */
-static bool answer(struct reception *reception, const struct message *ask)
+/*
+ * Somebody asks for a context: its name, or that it has closed; false: it does not exist yet. In a
+ * second life the context itself answers, when it is done with the first.
+ */
+static bool answer(struct reception *reception, const struct message *ask, uint32_t life)
 {
     struct ofi_device *device = reception->device;
     struct message reply = {.from = ask->to, .to = ask->from};
@@ -182,11 +210,14 @@ static bool answer(struct reception *reception, const struct message *ask)
     pthread_mutex_lock(&device->lock);
     slot = device->slots[ofi_offset(ask->to)];
     if (slot != NULL && slot->open) {
-        const struct ofi_notice notice = {
-            .kind = NOTICE_NAME, .endpoint = ask->from, .name = ask->name};
+        const struct ofi_notice notice = {.kind = NOTICE_NAME,
+                                          .endpoint = ask->from,
+                                          .life = life,
+                                          .asks = life != 0,
+                                          .name = ask->name};
 
         tell_slot(slot, &notice);
-        reply.kind = MESSAGE_NAME;
+        reply.kind = life != 0 ? 0 : MESSAGE_NAME;
         reply.name = slot->name;
     } else if (slot != NULL) {
         reply.kind = MESSAGE_CLOSED;
@@ -194,17 +225,19 @@ static bool answer(struct reception *reception, const struct message *ask)
     pthread_mutex_unlock(&device->lock);
     if (slot == NULL)
         return false;
-    send_message(reception, &reply);
+    if (reply.kind != 0)
+        send_message(reception, &reply);
     return true;
 }
 
-static void wait_for_context(struct reception *reception, const struct message *ask)
+static void wait_for_context(struct reception *reception, const struct message *ask, uint32_t life)
 {
     struct request *request = malloc(sizeof(*request));
 
     if (request == NULL)
         return;
     request->message = *ask;
+    request->life = life;
     list_push_back(&reception->waiting, &request->link);
 }
 
@@ -212,7 +245,8 @@ static void take_message(void *cookie, struct connection *connection, const stru
 {
     struct reception *reception = cookie;
     const struct ofi_device *device = reception->device;
-    struct ofi_notice notice = {.endpoint = message->from, .name = message->name};
+    uint32_t life = connection->hello.life;
+    struct ofi_notice notice = {.endpoint = message->from, .life = life, .name = message->name};
 
     if (ofi_task(message->from) != connection->task ||
         ofi_task(message->to) != device->bootstrap->task ||
@@ -224,8 +258,8 @@ static void take_message(void *cookie, struct connection *connection, const stru
     }
     switch (message->kind) {
     case MESSAGE_ASK:
-        if (!answer(reception, message))
-            wait_for_context(reception, message);
+        if (!answer(reception, message, life))
+            wait_for_context(reception, message, life);
         return;
     case MESSAGE_NAME:
     case MESSAGE_BACK:
@@ -262,11 +296,6 @@ static void accept_all(struct reception *reception)
     }
 }
 
-static bool is_stranger(enum connection_state state)
-{
-    return state == CONNECTION_GREETED || state == CONNECTION_CHECKING;
-}
-
 static void progress(struct reception *reception, struct connection *connection)
 {
     enum connection_state before = connection->state;
@@ -277,7 +306,7 @@ static void progress(struct reception *reception, struct connection *connection)
     connection_progress(reception->device, connection, take_message, reception);
     if (connection->state == CONNECTION_OPEN && before != CONNECTION_OPEN) {
         peer = peer_of(reception, connection->task);
-        if (peer == NULL || peer->dead)
+        if (peer == NULL || !acquaint(reception, peer, connection))
             connection->state = CONNECTION_FAILED;
         else if (peer->connection == NULL)
             peer->connection = connection;
@@ -352,7 +381,7 @@ static void take_requests(struct reception *reception, bool *stopping)
     while ((item = list_pop_front(&again)) != NULL) {
         struct request *request = list_entry(item, struct request, link);
 
-        if (answer(reception, &request->message))
+        if (answer(reception, &request->message, request->life))
             free(request);
         else
             list_push_back(&reception->waiting, item);

@@ -9,6 +9,20 @@
 
 #include "device/ofi/connection.h"
 
+/*
+ * Tasks that took each other for dead, because the network between them was cut, may become
+ * acquainted again when the program asks for it: that begins a new life of their acquaintance.
+ * Lives are numbered from 0, and a greeting says which one is meant; a higher number than one's own
+ * ends the present life. Numbers of packets begin anew with each, and what was sent in an earlier
+ * one is not taken any more.
+ */
+struct peer {
+    uint32_t task;
+    atomic_bool dead;              /* written under device->lock */
+    atomic_uint life;              /* likewise */
+    struct connection *connection; /* that we send on; NULL: none yet, or dead */
+};
+
 struct reception {
     struct ofi_device *device;
     pthread_t thread;
@@ -21,13 +35,14 @@ struct reception {
     struct list waiting;  /* asks for contexts that do not exist yet */
     struct list connections;
     uint32_t strangers;
-    struct u32map peers;
+    struct u32map peers; /* under device->lock, which the thread needs for writing only */
 };
 
 /* What contexts want to be sent, or an ask that waits for a context to be created. */
 struct request {
     struct list link;
     struct message message;
+    uint32_t life; /* of who asks */
 };
 
 /* What an event of the epoll set is about: the low bits of a pointer. */

@@ -1,0 +1,90 @@
+/*
+ * What the reception has to tell a slot: names of endpoints, who has closed, who has died, and who
+ * is there again in a new life (reception.h).
+ */
+#include <stdlib.h>
+
+#include "device/ofi/ofi.h"
+#include "util/log.h"
+
+static void peer_dead(struct ofi_slot *slot, uint32_t task, uint32_t life)
+{
+    struct list *item;
+
+    list_for_each (item, &slot->links) {
+        struct ofi_link *link = list_entry(item, struct ofi_link, link);
+
+        if (ofi_task(link->path.endpoint) == task && !link->dead && link->life <= life) {
+            link->dead = true;
+            link->leaving = true;
+            link->quiet_since = 0;
+        }
+    }
+}
+
+/* False: it cannot be taken yet. */
+static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
+{
+    struct ofi_link *link;
+
+    if (notice->kind == NOTICE_DEAD) {
+        peer_dead(slot, notice->endpoint, notice->life);
+        return true;
+    }
+    link = ofi_link_get(slot, notice->endpoint);
+    if (link == NULL) {
+        log_error("ofi: out of memory: endpoint %u stays unknown", notice->endpoint);
+        return true;
+    }
+    if (notice->life < link->life)
+        return true;
+    if (!ofi_link_live(link, notice->life))
+        return false;
+    if (notice->kind == NOTICE_NAME) {
+        if (ofi_link_named(link, &notice->name) == 0 && notice->asks)
+            reception_announce(slot->device->reception, slot->endpoint, notice->endpoint);
+        return true;
+    }
+    /* Left before it got our question, whose answer says how things are now. */
+    if (link->state == LINK_ASKED && notice->counted)
+        return true;
+    if (link->path.closed) {
+        /* We asked whether it is back. */
+        link->state = link->dead ? LINK_DEAD : LINK_CLOSED;
+        return true;
+    }
+    link->leaving = true;
+    link->back = false;
+    link->quiet_since = 0;
+    link->leave_known = notice->counted;
+    link->leave_count = notice->count;
+    return true;
+}
+
+void ofi_news(struct ofi_slot *slot)
+{
+    struct list notices, later;
+    struct list *item;
+
+    list_init(&notices);
+    list_init(&later);
+    pthread_mutex_lock(&slot->device->lock);
+    atomic_store_explicit(&slot->news, 0, memory_order_relaxed);
+    list_splice_back(&notices, &slot->notices);
+    pthread_mutex_unlock(&slot->device->lock);
+    while ((item = list_pop_front(&notices)) != NULL) {
+        struct ofi_notice *notice = list_entry(item, struct ofi_notice, link);
+
+        if (take_notice(slot, notice))
+            free(notice);
+        else
+            list_push_back(&later, &notice->link);
+    }
+    if (list_empty(&later))
+        return;
+    pthread_mutex_lock(&slot->device->lock);
+    list_splice_back(&later, &slot->notices);
+    list_splice_back(&slot->notices, &later);
+    atomic_store_explicit(&slot->news, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&slot->device->lock);
+}
