@@ -5,7 +5,7 @@
 # Run: timeout=180
 . "$(dirname "$0")/functions"
 
-command -v mpiexec.hydra >/dev/null || skip 'no mpiexec.hydra'
+need_launcher hydra
 hosts 2
 export PAMI_PEER_TIMEOUT=3
 what='a cut link'
@@ -16,9 +16,9 @@ cat >"$scratch/task" <<TASK
 exec "$build/test/net/stream" --limit 20 >"$scratch/task.\$PMI_RANK" 2>&1
 TASK
 chmod +x "$scratch/task"
-export -f on mpi
+export -f on hydra places
 export scratch host_count
-timeout -k 2 100 bash -c 'mpi "$@"' mpi 2 "$scratch/task" >"$scratch/out" 2>"$scratch/err" &
+timeout -k 2 100 bash -c 'hydra "$@"' hydra 2 "$scratch/task" >"$scratch/out" 2>"$scratch/err" &
 job=$!
 for _ in $(seq 300); do
     [ "$(grep -ls streaming "$scratch"/task.? | wc -l)" = 2 ] && break

@@ -13,21 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/net.h"
+
 /* Set by the C library as it likes. */
 #define RESTORER 0x04000000
-
-static bool is_mapped(const char *name)
-{
-    FILE *maps = fopen("/proc/self/maps", "r");
-    char line[512];
-    bool found = false;
-
-    while (maps != NULL && !found && fgets(line, sizeof line, maps) != NULL)
-        found = strstr(line, name) != NULL;
-    if (maps != NULL)
-        fclose(maps);
-    return found;
-}
 
 static void remember(struct sigaction actions[NSIG])
 {
@@ -71,10 +60,7 @@ int main(int argc, char **argv)
         printf("signal %d is handled differently\n", number);
         return 1;
     }
-    if (network && !is_mapped("pami-ofi.so")) {
-        puts("SKIP: this build has no network module");
-        return 77;
-    }
+    need_module();
     if (!network && (is_mapped("libfabric") || is_mapped("pami-ofi.so"))) {
         puts("libfabric was opened without need");
         return 1;

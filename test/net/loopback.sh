@@ -1,42 +1,33 @@
 #!/bin/bash
-# The programs of test/api that have cases on several nodes, over the ofi device instead of shared
-# memory: between pretended nodes on the loopback interface.
+# Programs of test/api that have cases on several nodes, over the ofi device instead of shared memory:
+# between pretended nodes on the loopback interface. `some` is one case of a program for each topic
+# that namespaces.sh leaves out; test/hosts has all cases of all programs.
 #
-# Run: timeout=600
+#     loopback.sh some|all
+#
+# Run: args="some" timeout=400
 . "$(dirname "$0")/functions"
 
 need_module
 export PAMI_NETWORK=ofi
-here=$(dirname "$0")/../api
-cases=0
+some='async_operations cancel charm client_several context_create coll_calls coll_compose coll_leave
+    dispatch_hints early_dispatch gasnet geometry_collective get get_typed immediate_sizes late_task
+    mem memregion nested put_typed recv_rules rma_faults rma_leave rma_nested self send_headers
+    slow_receiver'
 
-# key LINE NAME: the value of NAME= in a Run line
-key() {
-    sed -nE "s/.*[ *]$2=(\"([^\"]*)\"|([^ \"]*)).*/\2\3/p" <<<"$1"
+launch() {
+    local tasks=$1 nodes=$2
+    shift 2
+    exec "$pamirun" -n "$tasks" --nodes "$nodes" "$@"
 }
 
-for source in "$here"/*.c; do
-    program=$build/test/api/$(basename "$source" .c)
-    [ -x "$program" ] || continue
-    while read -r line; do
-        IFS=, read -ra tasks <<<"$(key "$line" tasks)"
-        IFS=, read -ra nodes <<<"$(key "$line" nodes)"
-        read -ra arguments <<<"$(key "$line" args)"
-        read -ra settings <<<"$(key "$line" env)"
-        for t in "${tasks[@]}"; do
-            for n in "${nodes[@]}"; do
-                [ "$n" -gt 1 ] && [ "$n" -le "$t" ] || continue
-                timeout --foreground -k 2 $((60 * factor)) env "${settings[@]}" "$pamirun" -n "$t" \
-                    --nodes "$n" "$program" "${arguments[@]}" \
-                    >"$scratch/out" 2>"$scratch/err" </dev/null
-                status=$?
-                what="$(basename "$program") tasks=$t nodes=$n $(key "$line" args)"
-                [ $status = 0 ] || [ $status = 77 ] || complain "status $status"
-                cases=$((cases + 1))
-            done
-        done
-    done < <(grep -hE '^ \* Run:.*nodes=' "$source")
-done
+api=$(dirname "$0")/../api
+if [ "${1:-some}" = all ]; then
+    mapfile -t list < <(cases all "$api"/*.c)
+else
+    mapfile -t list < <(for program in $some; do cases one "$api/$program.c" | head -n 1; done)
+fi
+run_cases "${list[@]}"
 what=loopback
-[ $cases -gt 20 ] || complain "only $cases cases"
+[ $case_count -gt 20 ] || complain "only $case_count cases"
 finish

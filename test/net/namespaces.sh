@@ -1,28 +1,40 @@
 #!/bin/bash
-# Tasks on two and three hosts, which are network namespaces joined by a bridge: the main programs
-# of test/api, shared memory inside a host and the ofi device between them, started by MPICH's
-# mpiexec.hydra.
+# Tasks on two and three hosts, which are network namespaces joined by a bridge: main programs of
+# test/api, shared memory inside a host and the ofi device between them, started by MPICH's
+# mpiexec.hydra and by Open MPI's mpirun. All programs: test/hosts.
 #
-# Run: timeout=600
+#     namespaces.sh hydra|openmpi HOSTS
+#
+# Run: args="hydra 3" timeout=300
+# Run: args="openmpi 2" timeout=300
 . "$(dirname "$0")/functions"
 
-command -v mpiexec.hydra >/dev/null || skip 'no mpiexec.hydra'
-hosts 3
-for count in 2 3; do
-    host_count=$count
-    for case in 'order 2' 'send_sizes' 'send_sizes large' 'send_events' 'send_headers' 'flood' \
-        'recv_rules' 'typed_send' 'early_context' 'early_dispatch' 'nested' 'leave received' \
-        'leave destroyed' 'threads' 'slow_receiver' 'finish' 'client_query'; do
-        # shellcheck disable=SC2086
-        set -- $case
-        run_mpi 0 4 "$build/test/api/$1" "${@:2}"
-    done
-done
-host_count=3
+launcher=$1
+need_launcher "$launcher"
+hosts "$2"
+
+launch() {
+    local tasks=$1
+    shift 2
+    "$launcher" "$tasks" "$@"
+}
+
+export launcher
+cases=('order|4|||2' 'send_sizes|4|||' 'threads|4|||' 'put|5|||' 'coll_basic|5|||' 'coll_random|5|||'
+    'coll_threads|3|||')
+# Others with the launcher that starts faster.
+[ "$launcher" != hydra ] ||
+    cases+=('send_events|4|||' 'flood|8|||' 'typed_send|3|||' 'early_context|4|||'
+        'leave|4|||received' 'finish|4|||' 'client_query|6|||' 'rget|5|||' 'rmw|4|||' 'fence|5|||'
+        'rma_threads|4|||' 'geometry_create|5|||' 'coll_nodes|8|||' 'am_collectives|4|||')
+run_cases "${cases[@]}"
 
 # What joins what.
 export PAMI_LOG=info
-run_mpi 0 4 "$build/test/api/endpoint"
+what='who joins'
+case_run "$scratch/" $((limit * factor)) 4 0 '' "$build/test/api/endpoint"
+[ "$(cat "$scratch/status")" = 0 ] || complain "status $(cat "$scratch/status")"
 grep -q "ofi: provider" "$scratch/err" || complain "not by the ofi device"
-grep -q "node 0 of 3, 2 local" "$scratch/err" || complain "no two tasks on the first host"
+[ "$2" = 2 ] || grep -q "node 0 of 3, 2 local" "$scratch/err" ||
+    complain "no two tasks on the first host"
 finish

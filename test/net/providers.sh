@@ -1,16 +1,28 @@
 #!/bin/bash
 # Messages of all protocols over each libfabric provider that this machine has.
 #
-# Run: timeout=240
+# Run: timeout=400
+
+# A killed task leaves the files of libfabric's shm provider behind: in a /dev/shm of our own.
+if [ -z "${PRIVATE_SHM-}" ]; then
+    for own in 'unshare --mount' 'unshare --user --map-root-user --mount'; do
+        $own sh -c 'mount -t tmpfs none /dev/shm' 2>/dev/null || continue
+        # shellcheck disable=SC2016
+        PRIVATE_SHM=yes exec $own sh -c 'mount -t tmpfs none /dev/shm && exec bash "$0"' "$0"
+    done
+    PRIVATE_SHM=no
+fi
 . "$(dirname "$0")/functions"
 
 need_module
+limit=90
 export PAMI_NETWORK=ofi
 tried=0
 while read -r provider domain rest; do
     [ "$domain" = lo ] || [ "$domain" = shm ] || continue
+    [ "$provider" != shm ] || [ "$PRIVATE_SHM" = yes ] || continue
     PAMI_OFI_PROVIDER=$provider run 0 "$pamirun" -n 2 --nodes 2 "$build/test/net/stream" \
-        --end 2 --limit 30
+        --end 1 --limit 60
     grep -q ' messages came, 0 operations failed' "$scratch/out" || complain "$provider: ${rest:-}"
     tried=$((tried + 1))
 done < <(PAMI_OFI_INTERFACE=lo "$build/bin/pami_info" --devices |

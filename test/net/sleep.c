@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "net/net.h"
+
 enum {
     ID = 1,
     ROUNDS = 20,
@@ -105,6 +107,7 @@ int main(void)
         PAMI_Context_createv(client, NULL, 0, &context, 1) != PAMI_SUCCESS ||
         PAMI_Dispatch_set(context, ID, function, NULL, (pami_dispatch_hint_t){0}) != PAMI_SUCCESS)
         return 2;
+    need_module();
     task = query[0].value.intval;
     half = query[1].value.intval / 2;
     PAMI_Endpoint_create(client, (pami_task_t)(task < half ? task + half : task - half), 0,

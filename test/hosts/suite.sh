@@ -1,0 +1,28 @@
+#!/bin/bash
+# Every program of test/api that has cases on several nodes, with all its cases: on two and three
+# hosts (network namespaces), by two launchers, and over the loopback interface. Takes many minutes;
+# `make check KIND=hosts`. A short one: test/net/namespaces.sh.
+#
+#     suite.sh hydra|openmpi HOSTS
+#
+# Run: args="hydra 2" timeout=1800
+# Run: args="hydra 3" timeout=1800
+# Run: args="openmpi 2" timeout=1800
+# Run: args="openmpi 3" timeout=1800
+. "$(dirname "$0")/../net/functions"
+
+launcher=$1
+need_launcher "$launcher"
+hosts "$2"
+
+launch() {
+    local tasks=$1
+    shift 2
+    "$launcher" "$tasks" "$@"
+}
+
+export launcher
+mapfile -t list < <(cases all "$(dirname "$0")"/../api/*.c | awk -F'|' -v hosts="$2" '
+    $2 >= hosts { nodes = $3; $3 = ""; line = $1 "|" $2 "||" $4 "|" $5; if (!seen[line]++) print line }')
+run_cases "${list[@]}"
+finish
