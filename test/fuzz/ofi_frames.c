@@ -536,10 +536,10 @@ static void traffic(bool disturbed)
         struct task *task = &tasks[pick(SLOTS)];
 
         CHECK(step < 40L * 1000 * PACKETS);
-        if (task->sent < PACKETS && pick(2) == 0)
+        for (uint32_t burst = pick(8) == 0 ? pick(60) : pick(2);
+             burst > 0 && task->sent < PACKETS; burst--)
             send_packet(task);
-        else
-            ofi_advance(task->port);
+        ofi_advance(task->port);
         if (disturbed && pick(6) == 0)
             disturb(pick(SLOTS));
         if (pick(64) == 0)
