@@ -197,11 +197,28 @@ static void open_contexts(void)
     traffic_open();
 }
 
+/* The victim will be killed, and is joined with us by a network. */
+static bool is_lossy(void)
+{
+    const char *network = getenv("PAMI_NETWORK");
+    pami_extension_t extension;
+    const uint8_t *local;
+    bool far;
+
+    if (dying.way->status != 137 || network == NULL || strcmp(network, "ofi") != 0)
+        return false;
+    CHECK_OK(PAMI_Extension_open(dying.client, "EXT_is_local_task", &extension));
+    local = PAMI_Extension_symbol(extension, "base");
+    far = local[dying.victim] == 0;
+    CHECK_OK(PAMI_Extension_close(extension));
+    return far;
+}
+
 static bool knows(size_t task)
 {
     unsigned flags = dying.way->flags;
 
-    if (task == dying.victim && (flags & UNKNOWN))
+    if (task == dying.victim && ((flags & UNKNOWN) || (dying.lossy && (flags & LATE))))
         return true;
     return dying.pid[task] != 0 || (is_victim() && (flags & LATE));
 }
@@ -254,6 +271,7 @@ static void live(void)
     if (is_victim() && (dying.way->flags & UNKNOWN))
         dying.way->act();
     open_contexts();
+    dying.lossy = is_lossy();
     greet();
     while (dying.way->flags & ENDLESS)
         step();

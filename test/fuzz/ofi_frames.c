@@ -536,8 +536,8 @@ static void traffic(bool disturbed)
         struct task *task = &tasks[pick(SLOTS)];
 
         CHECK(step < 40L * 1000 * PACKETS);
-        for (uint32_t burst = pick(8) == 0 ? pick(60) : pick(2);
-             burst > 0 && task->sent < PACKETS; burst--)
+        for (uint32_t burst = pick(8) == 0 ? pick(60) : pick(2); burst > 0 && task->sent < PACKETS;
+             burst--)
             send_packet(task);
         ofi_advance(task->port);
         if (disturbed && pick(6) == 0)

@@ -14,17 +14,18 @@ what='garbage while messages flow'
 pamirun=$(realpath "$pamirun")
 # Two jobs at once, so that the scanner finds both.
 for i in 1 2; do
-    on 1 "$pamirun -n 2 --nodes 2 $build/test/net/stream --end 15 --limit 60" \
+    on 1 "$pamirun -n 2 --nodes 2 $build/test/net/stream --until $scratch/stop --limit 60" \
         >"$scratch/job.$i" 2>&1 &
     jobs[i]=$!
 done
-for _ in $(seq 100); do
+for _ in $(seq 600); do
     [ "$(grep -s streaming "$scratch"/job.? | wc -l)" = 4 ] && break
     sleep 0.1
 done
 on 1 "ss -Hltn" >"$scratch/listeners"
-timeout 60 bash -c "$(declare -f on); scratch=$scratch; on 1 $build/test/net/garbage 10.77.0.1 3" \
+timeout 120 bash -c "$(declare -f on); scratch=$scratch; on 1 $build/test/net/garbage 10.77.0.1 1" \
     >"$scratch/out" 2>"$scratch/err" || complain 'somebody took a stranger for one of the job'
+touch "$scratch/stop"
 for i in 1 2; do
     wait "${jobs[i]}" || complain "job $i: $(tail -n 5 "$scratch/job.$i")"
 done

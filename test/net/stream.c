@@ -7,7 +7,8 @@
  *
  * --die: task 1 kills itself after so long. --limit: fail when the end takes longer than that from
  * the moment on that messages stopped coming.
- * --end: stop after so long, in order; anything that has failed by then is a failure.
+ * --end: stop after so long, in order; anything that has failed by then is a failure. --until FILE:
+ * the same when the file exists.
  *
  * Run: tasks=2 nodes=2 args="--end 1 --limit 30" env="PAMI_NETWORK=ofi"
  * Run: tasks=2 nodes=2 args="--end 1 --limit 30"
@@ -40,6 +41,7 @@ enum {
 static unsigned char out[LARGE], in[LARGE];
 static pami_context_t context;
 static pami_endpoint_t peer;
+static const char *until; /* NULL: no such file */
 static size_t open_operations, failed, arrived, byes;
 static double heard;
 
@@ -152,7 +154,7 @@ static int stream(double die, double limit, double end)
 
     heard = begin + 20; /* for the start */
     while (failed == 0 || open_operations != 0) {
-        if (end > 0 && seconds() - begin > end)
+        if (end > 0 && (seconds() - begin > end || (until != NULL && access(until, F_OK) == 0)))
             return 0;
         while (failed == 0 && open_operations < WINDOW * SIZES)
             start(ID, sizes[(size_t)rand() % SIZES]);
@@ -180,6 +182,11 @@ int main(int argc, char **argv)
     size_t task;
     int status;
 
+    for (int i = 1; i + 1 < argc; i++)
+        if (strcmp(argv[i], "--until") == 0)
+            until = argv[i + 1];
+    if (until != NULL)
+        end = 1e9;
     open_job(&task);
     status = stream(task == 1 ? number(argc, argv, "--die", 0) : 0, limit, end);
     if (status == 0 && end > 0)

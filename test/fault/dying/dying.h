@@ -110,6 +110,7 @@ struct dying {
     int pidfd[TASKS_MAX]; /* -1: was gone when we looked */
     struct flow flow[TASKS_MAX];
     bool dead_known;  /* the victim was dead when later operations were issued */
+    bool lossy;       /* what the victim has sent us may die with it, on its way */
     bool orderly;     /* anybody may leave: operations with all may fail */
     size_t countdown; /* visits of way->point until way->act */
 };
