@@ -42,7 +42,7 @@ static unsigned char out[LARGE], in[LARGE];
 static pami_context_t context;
 static pami_endpoint_t peer;
 static const char *until; /* NULL: no such file */
-static size_t open_operations, failed, arrived, byes;
+static size_t open_operations, failed, arrived, byes, landing;
 static double heard;
 
 static double seconds(void)
@@ -56,6 +56,7 @@ static double seconds(void)
 static void on_landed(pami_context_t ctx, void *cookie, pami_result_t result)
 {
     (void)ctx, (void)cookie, (void)result;
+    landing--;
 }
 
 static void on_message(pami_context_t ctx, void *cookie, const void *header, size_t header_bytes,
@@ -70,6 +71,7 @@ static void on_message(pami_context_t ctx, void *cookie, const void *header, siz
         recv->type = PAMI_TYPE_BYTE;
         recv->addr = in;
         recv->local_fn = on_landed;
+        landing++;
     }
 }
 
@@ -139,7 +141,7 @@ static int stop_in_order(double limit)
     double end = seconds() + limit;
 
     start(BYE, 0);
-    while (failed == 0 && (open_operations != 0 || byes == 0) && seconds() < end)
+    while (failed == 0 && (open_operations != 0 || byes == 0 || landing != 0) && seconds() < end)
         PAMI_Context_advance(context, 100);
     printf("%zu messages came, %zu operations failed, %zu are open\n", arrived, failed,
            open_operations);
