@@ -467,9 +467,9 @@ typedef struct {
     void *cookie;
     pami_event_function local_fn; /* the data has arrived; the buffer is the caller's again */
     void *addr;                   /* NULL discards the data */
-    pami_type_t type;
-    size_t offset;              /* data bytes into the type at which the message starts */
-    pami_data_function data_fn; /* target: user memory; source: the message */
+    pami_type_t type;             /* NULL means PAMI_TYPE_BYTE */
+    size_t offset;                /* data bytes into the type at which the message starts */
+    pami_data_function data_fn;   /* target: user memory; source: the message */
     void *data_cookie;
 } pami_recv_t;
 

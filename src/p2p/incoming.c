@@ -150,6 +150,9 @@ static void apply_hints(const struct dispatch *row, pami_recv_t *recv)
         recv->data_fn = PAMI_DATA_COPY;
         recv->data_cookie = NULL;
     }
+    /* The program has zeroed the whole structure first. */
+    if (recv->type == PAMI_TYPE_NULL)
+        recv->type = PAMI_TYPE_BYTE;
 }
 
 static bool is_copy(const pami_recv_t *recv)

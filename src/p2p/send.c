@@ -375,7 +375,10 @@ static pami_result_t open_source(const pami_send_typed_t *parameters, struct typ
         return error_set(PAMI_INVAL, "PAMI_Send_typed: type: not a complete type");
     if (bytes == 0)
         return PAMI_SUCCESS;
-    if (function == PAMI_DATA_COPY && type_is_contiguous(type) && type_data_size(type) != 0) {
+    if (type_data_size(type) == 0)
+        return error_set(PAMI_INVAL, "PAMI_Send_typed: type: holds no data, but %zu bytes are sent",
+                         bytes);
+    if (function == PAMI_DATA_COPY && type_is_contiguous(type)) {
         *plain = base + parameters->typed.offset;
         return PAMI_SUCCESS;
     }

@@ -32,6 +32,7 @@ enum how {
     RING,         /* the same 64 bytes again and again */
     INCOMPLETE,   /* a type that cannot be used: the message is dropped */
     NULL_DATA_FN, /* means a copy */
+    ZEROED,       /* with no type either */
     HOWS
 };
 
@@ -86,6 +87,12 @@ static void ask(pami_recv_t *recv)
         recv->data_fn = NULL;
         recv->data_cookie = (void *)1L;
         break;
+    case ZEROED:
+        memset(recv, 0, sizeof *recv);
+        recv->cookie = &room;
+        recv->local_fn = on_landed;
+        recv->addr = room + OFFSET;
+        break;
     default:
         break;
     }
@@ -120,6 +127,7 @@ static void verify(void)
         switch (how_now) {
         case PLAIN:
         case NULL_DATA_FN:
+        case ZEROED:
             at[x] = byte;
             break;
         case AT_OFFSET:
