@@ -33,6 +33,7 @@ struct side {
     struct port *port;
     uint64_t counters[DEVICE_COUNTERS];
     int delivered;
+    int backwards;   /* packets whose aux is below that of the one before */
     uint32_t latest; /* aux of the packet delivered last */
 };
 
@@ -48,6 +49,7 @@ static void on_packet(void *cookie, const struct packet_header *head, void *body
     (void)body;
     assert_int_equal(head->origin, endpoint_make(0, HERE));
     side->delivered++;
+    side->backwards += head->aux < side->latest;
     side->latest = head->aux;
 }
 
@@ -240,6 +242,42 @@ static void test_late(void **state)
     }
 }
 
+/* A sender that is made again: what its first life has put into a lane comes first. */
+static void test_sender(void **state)
+{
+    enum {
+        FIRST = 140,
+        SECOND = 20
+    };
+    uint32_t count = 0;
+
+    (void)state;
+    open_side(THERE);
+    for (int life = 0; life < 4; life++) {
+        struct path *path = open_path();
+
+        for (int i = 0; i < FIRST; i++) {
+            if (i == LANE_AFTER + 2)
+                advance(THERE); /* reads the marker */
+            assert_int_equal(send_packet(path, ++count, 8), 0);
+        }
+        assert_non_null(container_of(path, struct shm_path, path)->lane.lane);
+        close_side(HERE);
+        open_side(HERE);
+        path = open_path();
+        for (int i = 0; i < SECOND; i++)
+            assert_int_equal(send_packet(path, ++count, 8), 0);
+        while (sides[THERE].delivered < (int)count)
+            advance(THERE);
+        device->ops->tend(sides[THERE].port, on_gone); /* the lane is free again */
+        assert_int_equal(sides[THERE].backwards, 0);
+        assert_int_equal(sides[THERE].latest, count);
+        close_side(HERE);
+        open_side(HERE);
+        device->ops->tend(sides[THERE].port, on_gone);
+    }
+}
+
 static void test_leave(void **state)
 {
     struct path *path;
@@ -264,6 +302,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sender, setup, teardown),
         cmocka_unit_test_setup_teardown(test_leave, setup, teardown),
     };
     int failed;

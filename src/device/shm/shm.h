@@ -1,7 +1,7 @@
 /*
  * The shm device's objects, shared by its files: shm.c (device), port.c (ports: moving packets),
- * copy.c (single copy), heap.c (the shared heap, as the device has it), watch.c (who has died),
- * sleep.c (waiting and waking).
+ * path.c (destinations), copy.c (single copy), heap.c (the shared heap, as the device has it),
+ * watch.c (who has died), sleep.c (waiting and waking).
  */
 #ifndef LIBPAMI_DEVICE_SHM_SHM_H
 #define LIBPAMI_DEVICE_SHM_SHM_H
@@ -68,6 +68,11 @@ struct shm_path {
     uint64_t leave_head;   /* ... which is true at the latest when the reader's head is here */
 };
 
+static inline struct shm_port *shm_port_of(struct port *port)
+{
+    return container_of(port, struct shm_port, port);
+}
+
 /* The life that a packet is for: two bits above the origin's endpoint, in the header's word 1. */
 #define LIFE_SHIFT 30
 #define LIFE_BITS 3u
@@ -85,6 +90,7 @@ int64_t shm_member_of(const struct shm_device *device, uint32_t task);
 int shm_port_open(struct device *device, const struct port_params *params, struct port **port);
 void shm_port_close(struct port *port);
 int shm_path_open(struct port *port, uint32_t endpoint, unsigned how, struct path **path);
+void shm_path_free(struct shm_path *path);
 int shm_am(struct path *path, const struct packet *packet);
 int shm_am_short(struct path *path, uint64_t word0, uint64_t word1, const struct iovec *header,
                  const struct iovec *data);

@@ -26,11 +26,6 @@ static long membarrier(int command)
     return syscall(SYS_membarrier, command, 0, 0);
 }
 
-static struct shm_port *shm_port_of(struct port *port)
-{
-    return container_of(port, struct shm_port, port);
-}
-
 bool shm_sleep_init(void)
 {
     return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
