@@ -326,7 +326,7 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
  *     PAMI_ERROR, though they may have taken place;
  *   - config->cpus has no meaning: pamirun --bind places the processes;
  *   - PAMIX_Servers_destroy touches the contexts that have used them: do not advance them then.
- * One at a time for each client. PAMI_INVAL; PAMI_ENOMEM; PAMI_ERROR: there are none.
+ * A context uses those of one attach. PAMI_INVAL; PAMI_ENOMEM; PAMI_ERROR: there are none.
  */
 pami_result_t PAMIX_Servers_attach(pami_client_t client, const pamix_servers_config_t *config,
                                    pamix_servers_t *servers);

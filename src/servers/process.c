@@ -105,6 +105,8 @@ static void on_gone(struct message_watch *watch, struct context *context, uint32
 
 int process_lane(struct lane *lane)
 {
+    if (lane->context->dispatch.internal[MESSAGE_SERVERS].function != NULL)
+        return -EBUSY;
     lane->waiting = calloc(lane->servers->count, sizeof(*lane->waiting));
     if (lane->waiting == NULL)
         return -ENOMEM;

@@ -7,7 +7,7 @@
 
 #include "servers/servers.h"
 
-/* The lane talks to processes. 0 or -ENOMEM. */
+/* The lane talks to processes. 0, -ENOMEM, -EBUSY: its context does already, in another lane. */
 int process_lane(struct lane *lane);
 void process_lane_end(struct lane *lane);
 

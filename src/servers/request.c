@@ -78,10 +78,15 @@ struct lane *lane_of(const char *function, struct servers *servers, pami_context
     lane->context = context;
     lane->next = context->offset % servers->count;
     pool_init(&lane->requests, sizeof(struct request), CACHE_LINE);
-    if (servers->processes && process_lane(lane) != 0) {
-        free(lane);
-        *result = error_set(PAMI_ENOMEM, "%s: out of memory", function);
-        return NULL;
+    if (servers->processes) {
+        int error = process_lane(lane);
+
+        if (error != 0) {
+            free(lane);
+            *result = error_set(error == -EBUSY ? PAMI_INVAL : PAMI_ENOMEM, "%s: context: %s",
+                                function, error == -EBUSY ? "uses other servers" : "out of memory");
+            return NULL;
+        }
     }
     atomic_store_explicit(&servers->lanes[context->offset], lane, memory_order_release);
     return lane;

@@ -7,6 +7,8 @@
  * Run: tasks=2,5 nodes=2
  * Run: tasks=6 nodes=3
  * Run: tasks=2 env="PAMI_NUM_CONTEXTS=4 PAMI_HWTHREADS=3"
+ * Run: tasks=3 servers=2
+ * Run: tasks=4 nodes=2 servers=1
  * Run: tasks=1 env="PAMI_NUM_CONTEXTS=64"
  * Run: tasks=1 env="PAMI_NUM_CONTEXTS=2"
  */

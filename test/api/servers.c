@@ -440,6 +440,11 @@ static void refusals(void)
         CHECK_REFUSED(PAMIX_Servers_attach(job.client, NULL, &other), PAMI_ERROR, "pamirun");
     CHECK_REFUSED(PAMIX_Servers_put(servers, job.context[0], NULL, 0), PAMI_INVAL, "parameters");
     CHECK_REFUSED(PAMIX_Servers_put(servers, job.context[0], &put, 6), PAMI_INVAL, "flags");
+    if (processes) {
+        CHECK_OK(PAMIX_Servers_attach(job.client, NULL, &other));
+        CHECK_REFUSED(PAMIX_Servers_put(other, job.context[0], &put, 0), PAMI_INVAL, "other");
+        CHECK_OK(PAMIX_Servers_destroy(&other));
+    }
     CHECK_REFUSED(PAMIX_Servers_query(servers, 99, &status), PAMI_INVAL, "server");
     CHECK_OK(PAMIX_Servers_get_policy(servers, &policy));
     CHECK(policy.batch == 4 && policy.in_flight == 256 && policy.operations == 7);
