@@ -29,6 +29,7 @@
 #define OVERLAP_POLLS_MAX 100
 #define OVERLAP_ROUNDS_MAX 2000
 #define OVERLAP_WARM 10
+#define OVERLAP_MUCH 262144 /* bytes from which on a quarter of the rounds is enough */
 
 enum overlap_kind {
     OVERLAP_MESSAGE,
@@ -216,7 +217,7 @@ static inline void overlap_main(int argc, char **argv)
 {
     size_t least = bench_option(argc, argv, "--min", 0);
     size_t most = bench_option(argc, argv, "--max", 4 << 20);
-    size_t rounds = bench_option(argc, argv, "--rounds", 200);
+    size_t rounds = bench_option(argc, argv, "--rounds", 100);
 
     if (rounds == 0 || rounds > OVERLAP_ROUNDS_MAX) {
         bench_die("1 to %d rounds", OVERLAP_ROUNDS_MAX);
@@ -229,7 +230,8 @@ static inline void overlap_main(int argc, char **argv)
         }
         for (size_t bytes = 0; bytes <= most; bytes = bytes == 0 ? 64 : bytes * 4) {
             if (bytes >= least) {
-                overlap_size((enum overlap_kind)kind, bytes, rounds);
+                overlap_size((enum overlap_kind)kind, bytes,
+                             bytes < OVERLAP_MUCH ? rounds : (rounds + 3) / 4);
             }
         }
     }
