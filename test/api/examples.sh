@@ -1,7 +1,7 @@
 #!/bin/bash
 # The examples that check their own results, with several numbers of tasks.
 #
-# Run: timeout=120
+# Run: timeout=240
 
 pamirun=${PAMIRUN:-build/bin/pamirun}
 build=${BUILD:-build}
