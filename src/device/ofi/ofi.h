@@ -205,6 +205,7 @@ struct ofi_slot {
     struct list notices;
     atomic_uint news; /* notices are there */
     int cq_fd;        /* to wait for the queue; -1: cannot be waited for */
+    bool sleeps;      /* has slept: whether there can be edges is known */
     bool edges;       /* cq_fd tells of changes, after epoll_wait has taken what was */
     uint32_t false_alarms;
 };
@@ -321,6 +322,7 @@ void ofi_provider_explain(const struct sockaddr_storage *interface, device_expla
 /* slot.c */
 int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **slot);
 void ofi_slot_free(struct ofi_slot *slot);
+void ofi_slot_edges(struct ofi_slot *slot);
 int ofi_slot_post(struct ofi_slot *slot, struct ofi_receive *receive);
 
 /* link.c */

@@ -26,6 +26,7 @@ void ofi_arm(struct port *base)
     struct epoll_event event;
 
     ofi_links_flush(slot);
+    ofi_slot_edges(slot);
     if (slot->cq_fd < 0 || slot->false_alarms > FALSE_ALARMS_MAX)
         base->sleep_us = BLIND_SLEEP_US;
     slot->false_alarms++;

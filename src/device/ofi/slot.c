@@ -31,23 +31,22 @@ static int failed(const char *call, long error)
 /*
  * What tells when the queue has something. The descriptor of some providers (net) is ready all the
  * time, but it still wakes who waits for it at every change: an epoll set that listens for edges
- * tells those apart.
+ * tells those apart. It is made at the first sleep, for it makes every message a little slower.
  */
-static void find_descriptor(struct ofi_slot *slot)
+void ofi_slot_edges(struct ofi_slot *slot)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET};
-    int fd = -1;
+    int fd;
 
-    slot->cq_fd = -1;
-    if (fi_control(&slot->cq->fid, FI_GETWAIT, &fd) != 0)
+    if (slot->sleeps || slot->cq_fd < 0)
         return;
-    slot->cq_fd = epoll_create1(EPOLL_CLOEXEC);
-    slot->edges = slot->cq_fd >= 0 && epoll_ctl(slot->cq_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+    slot->sleeps = true;
+    fd = epoll_create1(EPOLL_CLOEXEC);
+    slot->edges = fd >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, slot->cq_fd, &event) == 0;
     if (slot->edges)
-        return;
-    if (slot->cq_fd >= 0)
-        close(slot->cq_fd);
-    slot->cq_fd = fd;
+        slot->cq_fd = fd;
+    else if (fd >= 0)
+        close(fd);
 }
 
 static int open_queue(struct ofi_slot *slot)
@@ -56,7 +55,8 @@ static int open_queue(struct ofi_slot *slot)
     int error = fi_cq_open(slot->domain, &attributes, &slot->cq, NULL);
 
     if (error == 0) {
-        find_descriptor(slot);
+        if (fi_control(&slot->cq->fid, FI_GETWAIT, &slot->cq_fd) != 0)
+            slot->cq_fd = -1;
         return 0;
     }
     attributes.wait_obj = FI_WAIT_NONE;
