@@ -57,7 +57,10 @@ run 0 "$pamirun" -n 1 --servers 2 bash -c '
     for stat in $(grep -l "^[0-9]* (pami_server) [A-Z] $PPID " /proc/[0-9]*/stat 2>/dev/null); do
         kill -9 $(cut -d" " -f1 $stat)
     done
-    sleep 0.3; echo went on'
+    while grep -q "^[0-9]* (pami_server) [A-Z] $PPID " /proc/[0-9]*/stat 2>/dev/null; do
+        sleep 0.05
+    done
+    echo went on'
 is out 'went on'
 has err 'server 0'
 has err 'server 1'
