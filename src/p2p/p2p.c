@@ -76,6 +76,7 @@ static struct peer *peer_new(struct p2p *p2p, uint32_t endpoint, unsigned how, i
     if (peer == NULL)
         return NULL;
     peer->endpoint = endpoint;
+    gauge_init(&peer->pulls, PULL_DEAR_NS);
     list_init(&peer->queue);
     list_init(&peer->blocked);
     list_init(&peer->receives);

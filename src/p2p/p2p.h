@@ -33,6 +33,7 @@
 #include "p2p/handle.h"
 #include "p2p/operation.h"
 #include "type/type.h"
+#include "util/gauge.h"
 #include "util/hash.h"
 #include "util/list.h"
 #include "util/pool.h"
@@ -42,6 +43,9 @@
 #define MESSAGE_BYTES_MAX ((size_t)1 << 62)
 
 /* How a message's data travels. */
+/* Reading the memory of a peer is dear when it takes so long for a KiB. */
+#define PULL_DEAR_NS 200u
+
 enum message_mode {
     MESSAGE_STREAM,
     MESSAGE_PULL,
@@ -87,6 +91,7 @@ struct peer {
     struct list puts_waiting; /* struct rma, in the order of the calls */
     size_t outstanding;       /* operations of this epoch that are not complete */
     struct list fences;       /* struct fence_wait of earlier epochs, oldest first */
+    struct gauge pulls;       /* reading its memory */
 };
 
 /* The source of a typed send. */

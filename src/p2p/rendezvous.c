@@ -15,6 +15,9 @@
 /* Data that is not simply copied to one place is pulled through a buffer of this size. */
 #define BOUNCE_BYTES ((size_t)128 << 10)
 
+/* Pulls of so much at once tell what they cost. */
+#define PULL_MEASURED ((size_t)16 << 10)
+
 static void push_instead(struct p2p *p2p, struct receive *receive)
 {
     list_remove(&receive->queue);
@@ -77,6 +80,7 @@ static void get_done(struct transfer *transfer, int error)
 static int pull(struct p2p *p2p, struct receive *receive)
 {
     struct path *path = receive->peer->path;
+    uint64_t start;
     size_t moved = 0;
     size_t room;
     char *to;
@@ -95,8 +99,11 @@ static int pull(struct p2p *p2p, struct receive *receive)
         return 1;
     }
     receive->transfer.done = get_done;
+    start = clock_ticks();
     error = path->port->ops->get(path, to, receive->address + receive->data_got, room, &moved,
                                  &receive->transfer);
+    if (error == 0 && moved >= PULL_MEASURED)
+        gauge_note(&receive->peer->pulls, clock_ticks() - start, moved);
     if (error == -EINPROGRESS) {
         receive->fetching = true;
         receive->bounce_bytes = room;
@@ -118,9 +125,22 @@ static int pull(struct p2p *p2p, struct receive *receive)
     return 1;
 }
 
+/*
+ * Lines that the sender has written come out of its cache one by one, and it must fetch them back
+ * when it writes there again; a sender that copies past the cache spares both. Where tasks share
+ * processors, the sender may not be running.
+ */
+static bool push_pays(struct p2p *p2p, struct receive *receive)
+{
+    const struct client_core *core = p2p->context->core;
+
+    return receive->data_bytes >= PULL_MEASURED && core->yield != YIELD_SOON && !core->simulated &&
+           gauge_pays(&receive->peer->pulls);
+}
+
 void rendezvous_begin(struct p2p *p2p, struct receive *receive)
 {
-    if (receive->mode == MESSAGE_PUSH && !receive->discard) {
+    if (!receive->discard && (receive->mode == MESSAGE_PUSH || push_pays(p2p, receive))) {
         push_instead(p2p, receive);
         return;
     }

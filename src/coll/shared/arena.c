@@ -19,6 +19,9 @@
 #include "util/log.h"
 #include "util/option.h"
 
+/* A slot that others have read is written past the cache where a copy takes so long for a KiB. */
+#define SLOT_DEAR_NS 100u
+
 enum note_kind {
     NOTE_OFFER,  /* leader to member: an arena at `address` */
     NOTE_ANSWER, /* member to leader: mapped (flag), or not */
@@ -354,6 +357,7 @@ int shared_attach(struct context *context)
     shared->buffer_bytes = option_bytes(OPT_COLL_SHARED_BUFFER);
     shared->arena_bytes = option_bytes(OPT_COLL_SHARED_BYTES);
     shared->stream_bytes = option_bytes(OPT_COLL_SHARED_STREAM);
+    gauge_init(&shared->gauge, SLOT_DEAR_NS);
     list_init(&shared->arenas);
     list_init(&shared->offers);
     shared_machines_init(shared);

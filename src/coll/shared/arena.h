@@ -34,6 +34,7 @@
 
 #include "geometry/geometry.h"
 #include "util/cpu.h"
+#include "util/gauge.h"
 #include "util/list.h"
 #include "util/pool.h"
 
@@ -156,7 +157,8 @@ struct shared {
     struct context *context;
     size_t buffer_bytes; /* of a member's buffer in a slice, equal on all members */
     size_t arena_bytes;  /* largest arena */
-    size_t stream_bytes; /* from here on, copies into slots go past the cache; see stream.h */
+    size_t stream_bytes; /* copies into slots of so much may go past the cache; see gauge.h */
+    struct gauge gauge;
     struct list arenas;
     struct list offers; /* of arenas that are not wanted here yet */
     struct list active; /* arenas with machines that have been started, or that are closing */

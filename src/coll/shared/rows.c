@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "coll/shared/shared.h"
-#include "coll/shared/stream.h"
+#include "util/stream.h"
 
 /* ---- data ---- */
 
@@ -224,16 +224,35 @@ static size_t stream_bytes(const struct shared_machine *machine)
                                                                     : arena->shared->stream_bytes;
 }
 
-/* From the source into the own slot, past the cache when it is much. */
+/* Much data into the own slot: past the cache where the lines of its readers are dear, and very
+ * much always. */
+static void copy_far(const struct shared_machine *machine, char *slot, const char *from,
+                     uint64_t bytes)
+{
+    struct gauge *gauge = &machine->arena->shared->gauge;
+    uint64_t start;
+
+    if (machine->segments > 1 || bytes >= STREAM_ALWAYS || gauge_pays(gauge)) {
+        stream_copy(slot, from, bytes);
+        return;
+    }
+    start = clock_ticks();
+    memcpy(slot, from, bytes);
+    if (gauge_measures(gauge))
+        gauge_note(gauge, clock_ticks() - start, bytes);
+}
+
+/* From the source into the own slot. */
 static void fill_slot(const struct shared_machine *machine, uint32_t block, uint64_t offset,
                       uint64_t bytes, char *slot)
 {
     const struct area_map *send = &machine->call.send;
 
-    if (bytes >= stream_bytes(machine) && is_plain(send))
-        stream_copy(slot, data_at(send, block, offset), bytes);
-    else
+    if (bytes < stream_bytes(machine) || !is_plain(send)) {
         read_map(send, block, offset, bytes, slot);
+        return;
+    }
+    copy_far(machine, slot, data_at(send, block, offset), bytes);
 }
 
 static void post_nothing(struct shared_machine *machine, uint64_t index)
@@ -411,7 +430,7 @@ static void take_split(struct shared_machine *machine, uint64_t index)
         return;
     result = take_operands(machine, index, arena->size, shift, 0, start, bytes);
     if (bytes >= stream_bytes(machine))
-        stream_copy(slot, result, bytes);
+        copy_far(machine, slot, result, bytes);
     else
         memcpy(slot, result, bytes);
 }

@@ -17,6 +17,9 @@
 
 #include "device/shm/segment.h"
 
+struct gauge;
+struct packet;
+
 struct chunk {
     _Atomic uint32_t busy; /* 0: free, else the number of this use */
     uint32_t uses;         /* sender: the last number given */
@@ -45,6 +48,16 @@ struct chunk *chunk_get(struct chunk_pool *pool, uint32_t endpoint);
 
 /* The endpoint has gone: take back what it holds. */
 void chunk_reclaim(struct chunk_pool *pool, uint32_t endpoint);
+
+/* A chunk is written past the cache where an ordinary copy takes so long for a KiB. */
+#define CHUNK_DEAR_NS 100u
+
+/*
+ * A packet's body into a chunk that was got for it. The lines of a chunk that has been used are in
+ * its last reader's cache: where fetching them is dear, a large body goes past the cache, and a
+ * very large one always.
+ */
+void chunk_write(struct chunk *chunk, const struct packet *packet, struct gauge *gauge);
 
 /* Give back the chunk last got, which was not sent after all. */
 void chunk_unget(struct chunk_pool *pool, struct chunk *chunk);

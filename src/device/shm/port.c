@@ -120,6 +120,7 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
         return -ENOMEM;
     port->port = (struct port){.ops = base->ops, .device = base, .params = *params};
     port->device = device;
+    gauge_init(&port->chunk_gauge, CHUNK_DEAR_NS);
     list_init(&port->paths);
     port->reader = (struct inbox_reader){
         .inbox = inbox,
@@ -235,7 +236,7 @@ static int send_in_chunk(struct shm_path *path, const struct packet *packet)
         chunk_unget(&port->chunks, chunk);
         return refused(path);
     }
-    packet_write_body(chunk->data, packet);
+    chunk_write(chunk, packet, &port->chunk_gauge);
     head_write(slot, &packet->head, path->mark);
     slot->chunk = (uint64_t)((char *)chunk - port->device->segment->base);
     slot->use = chunk->uses;

@@ -16,6 +16,7 @@
 #include "device/shm/pacing.h"
 #include "device/shm/segment.h"
 #include "device/shm/shared_heap.h"
+#include "util/gauge.h"
 #include "util/list.h"
 
 struct shm_device {
@@ -46,6 +47,7 @@ struct shm_port {
     struct lane_reader *lanes; /* those in use, lane_count of them */
     uint32_t lane_count;
     struct pacing pacing;
+    struct gauge chunk_gauge;
     struct chunk_pool chunks;
     struct list paths;
     struct pollfd *watch; /* of distinct members that paths lead to */

@@ -1,0 +1,36 @@
+/*
+ * Bodies of packets into chunks; apart from chunk.c, which knows nothing of clocks.
+ */
+#include <string.h>
+
+#include "device/packet.h"
+#include "device/shm/chunk.h"
+#include "util/gauge.h"
+#include "util/stream.h"
+
+/* Bodies from here on may go past the cache. */
+#define STREAM_LEAST 2048u
+
+void chunk_write(struct chunk *chunk, const struct packet *packet, struct gauge *gauge)
+{
+    uint32_t payload = packet->head.payload_bytes;
+    struct packet front = *packet;
+    uint64_t start;
+    char *to;
+
+    if (payload < STREAM_LEAST || packet->fill != NULL) {
+        packet_write_body(chunk->data, packet);
+        return;
+    }
+    front.head.payload_bytes = 0;
+    packet_write_body(chunk->data, &front);
+    to = chunk->data + packet_body_bytes(&front.head);
+    if (payload >= STREAM_ALWAYS || gauge_pays(gauge)) {
+        stream_copy(to, packet->payload, payload);
+        return;
+    }
+    start = clock_ticks();
+    memcpy(to, packet->payload, payload);
+    if (chunk->uses > 1 && gauge_measures(gauge))
+        gauge_note(gauge, clock_ticks() - start, payload);
+}
