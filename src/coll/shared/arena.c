@@ -5,6 +5,9 @@
  * and answers whether it could; then the leader tells all of them whether the arena is used. An
  * offer may come before its receiver has begun its first collective: it is kept.
  *
+ * A member that goes meanwhile makes the leader refuse. Without the leader everything in the arena
+ * fails, with word to everybody.
+ *
  * When a group goes, members forget its arenas at once; the leader keeps the memory until every
  * member's DONE counter has reached the last tick, because others may still be reading.
  */
@@ -58,12 +61,14 @@ static void tell(struct arena *arena, uint32_t member, struct arena_note note)
 
 /* ---- the leader ---- */
 
-/* The end of opening. Who has given up meanwhile says so now, where all members look. */
+/* The end of opening. Who has given up meanwhile says so now, where all members look; without an
+ * arena there is nothing to say. */
 static void opened(struct arena *arena, bool ready)
 {
     arena->state = ready ? ARENA_READY : ARENA_FAILED;
-    if (arena->broken)
+    if (ready && arena->broken)
         arena_break(arena);
+    arena->broken = ready && arena->broken;
 }
 
 static void commit(struct arena *arena)
@@ -74,6 +79,15 @@ static void commit(struct arena *arena)
     if (arena->refused)
         log_debug("collectives of geometry %#lx use messages: no shared arena",
                   (unsigned long)arena->identity);
+}
+
+/* A member has gone, and its answer will not come: messages find out who needs it. Members that
+ * have not answered yet are told again when they do. */
+static void refuse(struct arena *arena)
+{
+    arena->refused = true;
+    commit(arena);
+    shared_poll_later(arena);
 }
 
 static int allocate(struct arena *arena)
@@ -107,6 +121,8 @@ static void offer(struct arena *arena)
     for (uint32_t i = 1; i < arena->size; i++)
         tell(arena, i,
              (struct arena_note){.kind = NOTE_OFFER, .address = (uintptr_t)arena->memory});
+    if (arena->lost)
+        refuse(arena);
 }
 
 /* ---- the others ---- */
@@ -162,6 +178,14 @@ static void keep_offer(struct shared *shared, const struct arena_note *note)
     list_push_back(&shared->offers, &early->link);
 }
 
+/* There is no arena. */
+static void tell_again(struct arena *arena, uint32_t endpoint)
+{
+    for (uint32_t i = 1; i < arena->size; i++)
+        if (arena->endpoints[i] == endpoint)
+            tell(arena, i, (struct arena_note){.kind = NOTE_COMMIT});
+}
+
 static void on_note(pami_context_t handle, void *cookie, const void *header, size_t header_bytes,
                     const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
 {
@@ -169,13 +193,15 @@ static void on_note(pami_context_t handle, void *cookie, const void *header, siz
     struct arena_note note;
     struct arena *arena;
 
-    (void)handle, (void)data, (void)bytes, (void)origin, (void)recv;
+    (void)handle, (void)data, (void)bytes, (void)recv;
     if (header_bytes != sizeof(note))
         return;
     memcpy(&note, header, sizeof(note));
     arena = arena_find(shared, note.identity, note.channel);
     if (note.kind == NOTE_OFFER && arena == NULL)
         keep_offer(shared, &note);
+    if (arena != NULL && arena->state == ARENA_FAILED && note.kind == NOTE_ANSWER)
+        tell_again(arena, origin);
     if (arena == NULL || arena->state != ARENA_OPENING)
         return;
     if (note.kind == NOTE_OFFER) {
@@ -216,6 +242,21 @@ static bool make_scratch(struct shared *shared)
     return shared->scratch[0] != NULL && shared->scratch[1] != NULL;
 }
 
+/* Its stores are visible by now. It may have finished before this member has. Without its leader
+ * nobody knows whether others use an arena that is being opened: if they do, they have it from here
+ * that this member will not come. */
+static void member_has_left(struct arena *arena, uint32_t member)
+{
+    arena->left[member] = arena->lost = true;
+    if (arena->state == ARENA_OPENING && member == 0) {
+        arena->state = ARENA_LOST;
+        if (arena->memory != NULL)
+            atomic_store_explicit(&arena_head(arena)->count, 1, memory_order_release);
+    }
+    if (!list_empty(&arena->machines))
+        shared_poll_later(arena);
+}
+
 static struct arena *arena_new(struct shared *shared, const struct group *group)
 {
     struct arena *arena = calloc(1, sizeof(*arena));
@@ -241,7 +282,7 @@ static struct arena *arena_new(struct shared *shared, const struct group *group)
     for (uint32_t i = 0; i < group->size; i++) {
         arena->endpoints[i] = topology_endpoint(group->topology, i);
         if (i != group->rank && message_expect(shared->context, arena->endpoints[i]) != 0)
-            arena->broken = true;
+            member_has_left(arena, i);
     }
     return arena;
 }
@@ -272,16 +313,6 @@ void arena_break(struct arena *arena)
         shared_poll_later(arena);
 }
 
-/* Its stores are visible by now. It may have finished before this member has. */
-static void member_has_left(struct arena *arena, uint32_t member)
-{
-    arena->left[member] = arena->lost = true;
-    if (arena->state == ARENA_OPENING)
-        arena_break(arena);
-    else if (!list_empty(&arena->machines))
-        shared_poll_later(arena);
-}
-
 void shared_gone(struct shared *shared, uint32_t endpoint)
 {
     struct list *item;
@@ -292,6 +323,8 @@ void shared_gone(struct shared *shared, uint32_t endpoint)
         for (uint32_t i = 0; i < arena->size && !arena->broken; i++)
             if (arena->endpoints[i] == endpoint)
                 member_has_left(arena, i);
+        if (arena->lost && arena->rank == 0 && arena->state == ARENA_OPENING)
+            refuse(arena);
     }
 }
 

@@ -65,7 +65,8 @@ _Static_assert(sizeof(struct arena_line) == CACHE_LINE, "one writer per cache li
 enum arena_state {
     ARENA_OPENING,
     ARENA_READY,
-    ARENA_FAILED,
+    ARENA_FAILED, /* there is none */
+    ARENA_LOST,   /* the leader has gone before it said which */
 };
 
 struct shared;

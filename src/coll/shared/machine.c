@@ -377,7 +377,7 @@ static int run_arena(struct arena *arena)
 {
     int events = 0;
 
-    while (!list_empty(&arena->machines) && (arena->state != ARENA_OPENING || arena->broken)) {
+    while (!list_empty(&arena->machines) && arena->state != ARENA_OPENING) {
         struct shared_machine *machine =
             list_entry(arena->machines.next, struct shared_machine, link);
         pami_result_t result = PAMI_SUCCESS;
@@ -385,9 +385,9 @@ static int run_arena(struct arena *arena)
         if (!machine->started)
             break;
         machine->counted = is_counted(machine);
-        if (is_broken(arena))
+        if (arena->state == ARENA_READY && is_broken(arena))
             result = PAMI_ERROR;
-        else if (arena->state == ARENA_FAILED)
+        else if (arena->state != ARENA_READY)
             result = PAMI_EAGAIN;
         else if (run(machine))
             result = machine->failure;

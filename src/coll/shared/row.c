@@ -173,6 +173,8 @@ static void on_done(struct shared_machine *shared, pami_result_t result)
 
     if (result == PAMI_EAGAIN && run->abandoned)
         abandon_by_messages(run, shared->failure);
+    else if (result == PAMI_EAGAIN && shared->arena->state == ARENA_LOST)
+        abandon_by_messages(run, error_set(PAMI_ERROR, "PAMI_Collective: a member has gone"));
     else if (result == PAMI_EAGAIN)
         fall_back(run);
     else
