@@ -34,15 +34,19 @@ static void set_segments(struct shared_machine *machine)
 {
     const struct shared_call *call = &machine->call;
     const struct arena *arena = machine->arena;
+    bool blocks = shared_sends_blocks(call->kind);
     uint64_t part;
 
     machine->part = 0;
     machine->segment = call->bytes;
     machine->segments = 1;
-    if (likely(call->bytes <= ARENA_INLINE && !shared_sends_blocks(call->kind)))
+    machine->is_inline = (blocks ? call->bytes * arena->size : call->bytes) <= ARENA_INLINE;
+    if (likely(machine->is_inline)) {
+        machine->part = blocks ? call->bytes : 0;
         return;
+    }
     part = round_down(arena->room, call->unit);
-    if (shared_sends_blocks(call->kind)) {
+    if (blocks) {
         machine->part = machine->segment = part;
     } else if (machine->split) {
         machine->part = part;
@@ -91,7 +95,7 @@ static bool may_write(const struct shared_machine *machine)
 
     if (index == 0 && !arena_all_done(arena, lines))
         return false;
-    return shared_is_inline(machine) ||
+    return machine->is_inline ||
            arena_all_done(arena, arena->used[(machine->tick + index) % ARENA_SLICES]);
 }
 
@@ -195,7 +199,7 @@ static bool post_one(struct shared_machine *machine)
         if (!may_write(machine))
             return false;
         machine->row->post(machine, index);
-        if (!shared_is_inline(machine))
+        if (!machine->is_inline)
             arena->used[(machine->tick + index) % ARENA_SLICES] =
                 (struct arena_position){machine->tick, index + 1};
         publish(machine, LINE_POST, index + 1);

@@ -76,6 +76,7 @@ struct shared_machine {
     uint32_t waiting[LINE_KINDS]; /* members below this one have been seen to have come */
     bool split;                   /* allreduce: each member combines a part */
     bool counted;                 /* crowded arena: the last to arrive combines for all */
+    bool is_inline;               /* the data fit beside the counter */
     bool started;
     bool abandoned;
     pami_result_t failure; /* PAMI_INVAL: others run something else than this machine does */
@@ -131,19 +132,13 @@ void shared_take_stage(struct shared_machine *machine, uint64_t index);
 void shared_combine_all(struct shared_machine *machine, char *result);
 void shared_take_result(struct shared_machine *machine, const char *result);
 
-/* Its data lies beside the counters. */
-static inline bool shared_is_inline(const struct shared_machine *machine)
-{
-    return machine->segments == 1 && machine->segment <= ARENA_INLINE && machine->part == 0;
-}
-
 /* The slot of a member for segment `index`. */
 static inline char *shared_slot(const struct shared_machine *machine, uint64_t index,
                                 uint32_t member)
 {
     const struct arena *arena = machine->arena;
 
-    if (shared_is_inline(machine))
+    if (machine->is_inline)
         return (char *)arena_line(arena, LINE_POST, machine->tick, member)->data;
     return arena_buffer(arena, machine->tick + index, member);
 }
