@@ -69,7 +69,7 @@ struct frame {
 
 struct posted {
     char *at;
-    size_t room;
+    size_t room, least;
     void *context;
 };
 
@@ -178,12 +178,12 @@ static ssize_t do_recvmsg(struct fid_ep *ep, const struct fi_msg *message, uint6
 {
     struct node *node = container_of(ep, struct node, ep);
 
-    (void)flags;
     CHECK(node->posted_count < POSTED_MAX && message->iov_count == 1);
     if (running && pick(16) == 0)
         return -FI_EAGAIN;
     node->posted[node->posted_count++] =
-        (struct posted){message->msg_iov->iov_base, message->msg_iov->iov_len, message->context};
+        (struct posted){message->msg_iov->iov_base, message->msg_iov->iov_len,
+                        (flags & FI_MULTI_RECV) != 0 ? node->least : SIZE_MAX, message->context};
     return 0;
 }
 
@@ -216,7 +216,7 @@ static int do_getname(struct fid *fid, void *name, size_t *bytes)
 
 static struct fi_ops_cm cm_ops = {.size = sizeof(struct fi_ops_cm), .getname = do_getname};
 
-/* Into the first buffer, which is given back when less than a frame is left. */
+/* Into the first buffer, which is given back when less than a frame is left, or at once. */
 static void land(struct node *node, struct fi_cq_data_entry *entry)
 {
     uint32_t which = pick(node->flight_count < REORDER ? node->flight_count : REORDER);
@@ -231,7 +231,7 @@ static void land(struct node *node, struct fi_cq_data_entry *entry)
                                        .buf = posted->at};
     posted->at += frame->bytes;
     posted->room -= frame->bytes;
-    if (posted->room < node->least) {
+    if (posted->room < posted->least) {
         entry->flags |= FI_MULTI_RECV;
         memmove(posted, posted + 1, --node->posted_count * sizeof(*posted));
     }
@@ -591,6 +591,7 @@ int main(int argc, char **argv)
     seed = first_seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     for (current = 0; current < rounds; current++) {
         tx.inject_size = current % 3 == 0 ? 0 : 128;
+        provider.multi_receive = current % 4 < 2;
         one_round(&provider, current % 2 == 1);
     }
     return 0;

@@ -20,8 +20,8 @@ launch() {
 }
 
 export launcher
-cases=('order|4|||2' 'send_sizes|4|||' 'threads|4|||' 'put|5|||' 'coll_basic|5|||' 'coll_random|5|||'
-    'coll_threads|3|||')
+cases=('order|4|||2' 'send_sizes|4|||' 'threads|4|||' 'threads|4||PAMI_OFI_RECEIVE_BUFFERS=2|'
+    'put|5|||' 'coll_basic|5|||' 'coll_random|5|||' 'coll_threads|3|||')
 # Others with the launcher that starts faster.
 [ "$launcher" != hydra ] ||
     cases+=('send_events|4|||' 'flood|8|||' 'typed_send|3|||' 'early_context|4|||'

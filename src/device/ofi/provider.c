@@ -115,6 +115,28 @@ static struct fi_info *hints_for(const struct step *step)
     return hints;
 }
 
+static bool has_internet_address(const struct fi_info *info)
+{
+    return info->addr_format == FI_SOCKADDR_IN || info->addr_format == FI_SOCKADDR_IN6 ||
+           info->addr_format == FI_SOCKADDR;
+}
+
+static bool is_over_sockets(const struct fi_info *info)
+{
+    return has_internet_address(info) && strncmp(info->fabric_attr->prov_name, "verbs", 5) != 0;
+}
+
+/*
+ * Whether a receive buffer can take many messages. FI_MULTI_RECV should come with the last
+ * completion of a buffer. With net and tcp;ofi_rxm (libfabric 1.17) it comes with the message that
+ * was begun last, while earlier ones are still being read from other connections: a buffer that is
+ * posted again then is written twice. What goes over sockets has a buffer for each message.
+ */
+static bool can_multi_receive(const struct fi_info *info, const struct step *step)
+{
+    return step->multi_receive && !is_over_sockets(info);
+}
+
 /* All that answer: on the interface, and those that know no interfaces. Appends to *list. */
 static void ask(const struct step *step, const char *node, struct fi_info **list)
 {
@@ -132,19 +154,13 @@ static void ask(const struct step *step, const char *node, struct fi_info **list
         fi_freeinfo(hints);
 }
 
-static bool has_internet_address(const struct fi_info *info)
-{
-    return info->addr_format == FI_SOCKADDR_IN || info->addr_format == FI_SOCKADDR_IN6 ||
-           info->addr_format == FI_SOCKADDR;
-}
-
 /* It would use the interface we were told to, or has none of that kind. */
 static bool is_on_interface(const struct fi_info *info, const struct sockaddr_storage *interface)
 {
     const struct sockaddr_in *theirs = info->src_addr;
     const struct sockaddr_in *ours = (const struct sockaddr_in *)(const void *)interface;
 
-    if (!has_internet_address(info) || strncmp(info->fabric_attr->prov_name, "verbs", 5) == 0)
+    if (!is_over_sockets(info))
         return true;
     if (theirs == NULL || theirs->sin_family != ours->sin_family)
         return false;
@@ -200,11 +216,12 @@ int ofi_provider_choose(const struct sockaddr_storage *interface, struct ofi_pro
 
         ask(&steps[i], node, &list);
         best = best_of(list, interface);
-        if (best != NULL)
+        if (best != NULL) {
             provider->info = fi_dupinfo(best);
+            provider->multi_receive = can_multi_receive(best, &steps[i]);
+        }
         if (list != NULL)
             fi_freeinfo(list);
-        provider->multi_receive = steps[i].multi_receive;
         provider->remote_read = steps[i].remote_read && option_bool(OPT_OFI_RMA);
         if (provider->info != NULL)
             log_info("ofi: provider %s, domain %s, on %s%s", provider->info->fabric_attr->prov_name,
