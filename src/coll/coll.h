@@ -39,14 +39,17 @@ struct coll_rows {
     uint64_t ran[COLL_ROWS_MAX]; /* by row */
 };
 
+struct flow_memory;
+
 struct coll {
     struct context *context;
     struct flight_table flights;
-    struct pool instances;  /* struct instance */
-    struct pool operations; /* struct coll_operation */
-    struct list started;    /* operations that are not complete */
-    struct list running;    /* instances */
-    struct list lingering;  /* that failed, for which p2p still has something under way */
+    struct pool instances;    /* struct instance */
+    struct pool operations;   /* struct coll_operation */
+    struct list started;      /* operations that are not complete */
+    struct list running;      /* instances */
+    struct list lingering;    /* that failed, for which p2p still has something under way */
+    struct flow_memory *kept; /* of flows that failed, while any instance lingers */
     struct message_watch watch;
     /* What the last PAMI_Collective resolved its algorithm to; handle 0: nothing. */
     pami_algorithm_t last_handle;

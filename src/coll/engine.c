@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "coll/flow.h"
 #include "util/error.h"
 #include "util/option.h"
 
@@ -163,11 +164,17 @@ int engine_make(struct group *group, const struct algorithm *row, struct collect
 
 static void instance_free(struct instance *instance)
 {
+    struct coll *coll = instance->coll;
+
     list_remove(&instance->link);
     machine_release_numbers(&instance->machine);
     collective_release(&instance->collective);
     drop_memory(instance);
-    pool_put(&instance->coll->instances, instance);
+    pool_put(&coll->instances, instance);
+    if (unlikely(coll->kept != NULL) && list_empty(&coll->lingering)) {
+        flow_memory_free(coll->kept);
+        coll->kept = NULL;
+    }
 }
 
 static void release(struct machine *machine)
@@ -177,8 +184,7 @@ static void release(struct machine *machine)
     if (unlikely(instance->running)) {
         list_remove(&instance->link);
         flight_drop(&instance->coll->flights, &instance->flight);
-        instance_free(instance);
-        return;
+        instance->running = false;
     }
     instance->released = true;
     if (instance->pending == 0)

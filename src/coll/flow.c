@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/coll.h"
 #include "coll/collective.h"
 #include "coll/compose.h"
 
@@ -93,13 +94,28 @@ void flow_memory_free(struct flow_memory *memory)
     }
 }
 
+/* When a link has failed, p2p may still send from there. */
+static void memory_let_go(struct coll *coll, struct flow_memory *memory)
+{
+    struct flow_memory *last = memory;
+
+    if (memory == NULL || list_empty(&coll->lingering)) {
+        flow_memory_free(memory);
+        return;
+    }
+    while (last->next != NULL)
+        last = last->next;
+    last->next = coll->kept;
+    coll->kept = memory;
+}
+
 static void release(struct machine *machine)
 {
     struct flow *flow = flow_of(machine);
 
     flow->inner->ops->release(flow->inner);
     collective_release(&flow->whole);
-    flow_memory_free(flow->memory);
+    memory_let_go(flow->machine.group->context->coll, flow->memory);
     free(flow);
 }
 

@@ -11,6 +11,7 @@
 #include "coll/coll.h"
 #include "coll/collective.h"
 #include "coll/engine.h"
+#include "coll/flow.h"
 #include "coll/levels.h"
 #include "coll/shared/arena.h"
 #include "util/log.h"
@@ -285,6 +286,7 @@ void coll_detach(struct context *context)
     shared_detach(context);
     am_detach(context);
     engine_drop_all(coll);
+    flow_memory_free(coll->kept);
     flight_table_finish(&coll->flights);
     pool_finish(&coll->instances);
     pool_finish(&coll->operations);
