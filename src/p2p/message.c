@@ -134,11 +134,9 @@ static int send_operation(struct p2p *p2p, struct peer *peer, const struct reque
         send_free(p2p, send);
         return error;
     }
-    copy = copy || request->bytes == 0;
-    if (!copy)
-        send->events = (pami_send_event_t){.local_fn = done, .cookie = cookie};
+    send->events = (pami_send_event_t){.local_fn = done, .cookie = cookie};
     operation_launch(p2p, &send->op);
-    return copy ? MESSAGE_SENT : 0;
+    return 0;
 }
 
 int message_send(struct context *context, uint32_t endpoint, enum message_id id, const void *header,

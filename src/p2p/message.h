@@ -49,7 +49,9 @@ void message_register(struct context *context, enum message_id id,
  * Sends; never refuses for want of room.
  *   header    any length, copied
  *   place     of `bytes` bytes of data; its address may be NULL when bytes is 0
- *   done      called from advance when the data may be overwritten; the peer may have gone
+ *   done      called from advance when nothing of it waits for room here any more, so that who then
+ *             advances other contexts keeps nobody waiting; the data may be overwritten, the peer
+ *             may have gone
  * MESSAGE_SENT: that is already so, and `done` is not called. 0: `done` will be. Negative, nothing
  * was sent and `done` is not called: -ENOMEM, -EPIPE (has gone), -EINVAL (outside the job).
  */
