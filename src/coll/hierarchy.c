@@ -193,21 +193,28 @@ static void add_out(struct build *build, struct group *group, const struct colle
 static void link_barrier(struct build *build, const struct collective *from)
 {
     const struct levels *levels = build->levels;
-    struct collective none = *from;
+    struct collective token = *from;
+    char *bytes = hierarchy_memory(build, 2);
 
-    none.op = PAMI_DATA_BOR;
-    none.kind = TYPE_KIND_BYTE;
-    none.element = 1;
-    none.commutative = true;
+    if (bytes == NULL)
+        return;
+    memset(bytes, 0, 2);
+    token.bytes = 1; /* of no bytes nothing would be sent where there is no arena */
+    token.send = hierarchy_plain(bytes);
+    token.recv = hierarchy_plain(bytes + 1);
+    token.op = PAMI_DATA_BOR;
+    token.kind = TYPE_KIND_BYTE;
+    token.element = 1;
+    token.commutative = true;
     if (!build_is_alone(build))
-        add_in(build, &none);
+        add_in(build, &token);
     if (levels->leaders[0] != NULL) {
         struct collective among = hierarchy_like(from, PAMI_XFER_BARRIER, 0);
 
         hierarchy_add(build, levels->leaders[0], &among);
     }
     if (!build_is_alone(build))
-        add_out(build, levels->local, &none, 0);
+        add_out(build, levels->local, &token, 0);
 }
 
 static void link_allreduce(struct build *build, const struct collective *from)
