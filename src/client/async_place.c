@@ -8,7 +8,6 @@
  * program's.
  */
 #include <errno.h>
-#include <hwloc.h>
 #include <hwloc/glibc-sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "client/async.h"
 #include "client/client.h"
 #include "util/cpu.h"
+#include "util/machine.h"
 
 /* "0,2-5": false when it is no such list. */
 static bool read_list(const char *list, struct async_places *places)
@@ -43,20 +43,6 @@ static bool read_list(const char *list, struct async_places *places)
     } while (*at != '\0');
     places->bound = true;
     return true;
-}
-
-static hwloc_topology_t topology_load(void)
-{
-    hwloc_topology_t topology;
-
-    if (hwloc_topology_init(&topology) != 0)
-        return NULL;
-    /* It would bind this thread to every processor in turn, which takes most of the time. */
-    hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
-    if (hwloc_topology_load(topology) == 0)
-        return topology;
-    hwloc_topology_destroy(topology);
-    return NULL;
 }
 
 /* Processors that we may use and that nobody of the job is bound to. */
@@ -103,7 +89,7 @@ static void collect(hwloc_topology_t topology, hwloc_const_cpuset_t own, hwloc_b
 
 static void find_nearest(struct client *client, struct async_places *places)
 {
-    hwloc_topology_t topology = topology_load();
+    hwloc_topology_t topology = machine_topology();
     hwloc_bitmap_t own = hwloc_bitmap_alloc();
     hwloc_bitmap_t spare = hwloc_bitmap_alloc();
 

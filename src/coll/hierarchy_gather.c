@@ -63,16 +63,16 @@ static void gather_elsewhere(struct build *build, const struct collective *from,
     hierarchy_add(build, way->leaders, &part);
 }
 
-/* The blocks of the root's domain, into the root's store. */
-static void gather_here(struct build *build, const struct collective *from, const struct way *way,
-                        const struct store *store)
+/* The blocks of the root's domain, between its members and the root's store: gather or scatter. */
+static void move_here(struct build *build, const struct collective *from, const struct way *way,
+                      const struct store *store, pami_xfer_type_t type)
 {
-    struct collective part = hierarchy_like(from, PAMI_XFER_GATHER, way->index);
+    struct collective part = hierarchy_like(from, type, way->index);
     struct area_map blocks;
 
     if (store != NULL && is_root(build, way)) {
         blocks = store_domain(store, way->domain);
-        hierarchy_replace(&part.recv, &blocks);
+        hierarchy_replace(type == PAMI_XFER_GATHER ? &part.recv : &part.send, &blocks);
         part.in_place = part.in_place && !store->own;
     }
     if (!build_is_alone(build)) {
@@ -136,7 +136,7 @@ void hierarchy_gather(struct build *build, const struct collective *from)
     if (root || way.leaders != NULL)
         store = hierarchy_store(build, root ? &from->recv : NULL, from->bytes, NULL,
                                 way.direct ? FIRST_NONE : way.domain);
-    gather_here(build, from, &way, store);
+    move_here(build, from, &way, store, PAMI_XFER_GATHER);
     if (way.leaders != NULL && store != NULL)
         gather_others(build, from, &way, store);
     if (!way.direct)
@@ -211,26 +211,6 @@ static void scatter_others(struct build *build, const struct collective *from,
     hierarchy_add(build, way->leaders, &part);
 }
 
-static void scatter_here(struct build *build, const struct collective *from, const struct way *way,
-                         const struct store *store)
-{
-    struct collective part = hierarchy_like(from, PAMI_XFER_SCATTER, way->index);
-    struct area_map blocks;
-
-    if (store != NULL && is_root(build, way)) {
-        blocks = store_domain(store, way->domain);
-        hierarchy_replace(&part.send, &blocks);
-        part.in_place = part.in_place && !store->own;
-    }
-    if (!build_is_alone(build)) {
-        hierarchy_add(build, build->levels->local, &part);
-        return;
-    }
-    if (!part.in_place)
-        hierarchy_copy(build, &part.send, &part.recv, from->bytes);
-    collective_release(&part);
-}
-
 void hierarchy_scatter(struct build *build, const struct collective *from)
 {
     const struct way way = hierarchy_way(build, from->root);
@@ -250,5 +230,5 @@ void hierarchy_scatter(struct build *build, const struct collective *from)
         scatter_to_leader(build, from, &way, store);
     if (way.leaders != NULL && store != NULL)
         scatter_others(build, from, &way, store);
-    scatter_here(build, from, &way, store);
+    move_here(build, from, &way, store, PAMI_XFER_SCATTER);
 }

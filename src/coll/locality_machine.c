@@ -2,7 +2,6 @@
  * What the tasks of this node are bound to, by hwloc; see locality.h. A task that may run in
  * several domains of a level is in none of them, and all such tasks count as one domain.
  */
-#include <hwloc.h>
 #include <hwloc/glibc-sched.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "bootstrap/bootstrap.h"
 #include "coll/locality.h"
 #include "geometry/state.h"
+#include "util/machine.h"
 
 struct machine_places {
     uint32_t count;
@@ -18,20 +18,6 @@ struct machine_places {
         uint32_t task, domain[LEVELS];
     } task[];
 };
-
-static hwloc_topology_t topology_load(void)
-{
-    hwloc_topology_t topology;
-
-    if (hwloc_topology_init(&topology) != 0)
-        return NULL;
-    /* It would bind this thread to every processor in turn, which takes most of the time. */
-    hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
-    if (hwloc_topology_load(topology) == 0)
-        return topology;
-    hwloc_topology_destroy(topology);
-    return NULL;
-}
 
 /* The object of this type that has all of the processors. */
 static uint32_t domain_of(hwloc_topology_t topology, hwloc_const_cpuset_t cpus,
@@ -86,7 +72,7 @@ static struct machine_places *find_places(const struct client_core *core)
         memset(&places->task[i], 0xff, sizeof(places->task[i]));
         places->task[i].task = bootstrap->local_tasks[i];
     }
-    topology = topology_load();
+    topology = machine_topology();
     if (topology != NULL) {
         find_domains(places, core, topology);
         hwloc_topology_destroy(topology);

@@ -1,0 +1,20 @@
+/*
+ * Loading hwloc's picture of the machine; see machine.h.
+ */
+#include "util/machine.h"
+
+#include <stddef.h>
+
+hwloc_topology_t machine_topology(void)
+{
+    hwloc_topology_t topology;
+
+    if (hwloc_topology_init(&topology) != 0)
+        return NULL;
+    /* It would bind this thread to every processor in turn, which takes most of the time. */
+    hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+    if (hwloc_topology_load(topology) == 0)
+        return topology;
+    hwloc_topology_destroy(topology);
+    return NULL;
+}
