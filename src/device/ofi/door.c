@@ -161,9 +161,13 @@ void reception_watch(struct reception *reception, struct ofi_slot *slot, bool on
         .data.u64 = source_of(SOURCE_SLOT, slot),
     };
 
+    if (!on && !slot->watched)
+        return;
     if (epoll_ctl(reception->epoll, slot->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, slot->cq_fd,
                   &event) == 0)
         slot->watched = true;
+    else
+        log_warn("ofi: a queue cannot be watched: %s", strerror(errno));
 }
 
 /* ---- start and stop ---- */
