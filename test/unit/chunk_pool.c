@@ -163,7 +163,7 @@ static void reopened(void **state)
     (void)state;
     assert_int_equal(chunk_pool_init(&pool, segment, 0), 0);
     for (int i = 0; i < 2; i++) {
-        held[i] = chunk_get(&pool, 0);
+        held[i] = chunk_get(&pool, 5 + (uint32_t)i);
         uses[i] = use_of(held[i]);
     }
     chunk_pool_finish(&pool);
@@ -174,6 +174,12 @@ static void reopened(void **state)
         assert_non_null(chunk);
         assert_true(chunk != held[0] && chunk != held[1]);
     }
+    chunk_reclaim(&pool, 4);
+    assert_null(chunk_get(&pool, 0));
+    chunk_reclaim(&pool, 5);
+    assert_ptr_equal(chunk_get(&pool, 0), held[0]);
+    assert_null(chunk_get(&pool, 0));
+    chunk_release_late(held[0], uses[0]);
     assert_null(chunk_get(&pool, 0));
     chunk_release(held[1], uses[1]);
     assert_ptr_equal(chunk_get(&pool, 0), held[1]);
@@ -210,7 +216,7 @@ static void reclaimed(void **state)
     assert_null(chunk_get(&pool, 6));
     /* A release by the one who had gone comes too late: the chunks are in use again. */
     for (uint32_t i = 0; i < CHUNKS / 2; i++)
-        chunk_release(gone[i], uses[i]);
+        chunk_release_late(gone[i], uses[i]);
     assert_null(chunk_get(&pool, 6));
     chunk_pool_finish(&pool);
     segment_unmake(segment);

@@ -39,10 +39,9 @@ int chunk_pool_init(struct chunk_pool *pool, struct segment *segment, uint32_t o
         .first = (char *)segment_chunk(segment, segment->self, offset, 0),
         .free = calloc(count, sizeof(*pool->free)),
         .sent = calloc(count, sizeof(*pool->sent)),
-        .dest = calloc(count, sizeof(*pool->dest)),
         .count = count,
     };
-    if (pool->free == NULL || pool->sent == NULL || pool->dest == NULL) {
+    if (pool->free == NULL || pool->sent == NULL) {
         chunk_pool_finish(pool);
         return -ENOMEM;
     }
@@ -60,8 +59,6 @@ void chunk_pool_finish(struct chunk_pool *pool)
 {
     free(pool->free);
     free(pool->sent);
-    free(pool->dest);
-    pool->dest = NULL;
     pool->free = NULL;
     pool->sent = NULL;
 }
@@ -94,8 +91,8 @@ struct chunk *chunk_get(struct chunk_pool *pool, uint32_t endpoint)
         index = pool->free[--pool->free_count];
     }
     sent_push(pool, index);
-    pool->dest[index] = endpoint;
     chunk = chunk_at(pool, index);
+    chunk->dest = endpoint;
     chunk->uses = chunk->uses == UINT32_MAX ? 1 : chunk->uses + 1;
     atomic_store_explicit(&chunk->busy, chunk->uses, memory_order_relaxed);
     return chunk;
@@ -114,9 +111,9 @@ void chunk_unget(struct chunk_pool *pool, struct chunk *chunk)
 void chunk_reclaim(struct chunk_pool *pool, uint32_t endpoint)
 {
     for (uint32_t i = 0; i < pool->sent_count; i++) {
-        uint32_t index = pool->sent[(pool->sent_head + i) % pool->count];
+        struct chunk *chunk = chunk_at(pool, pool->sent[(pool->sent_head + i) % pool->count]);
 
-        if (pool->dest[index] == endpoint)
-            atomic_store_explicit(&chunk_at(pool, index)->busy, 0, memory_order_relaxed);
+        if (chunk->dest == endpoint)
+            atomic_store_explicit(&chunk->busy, 0, memory_order_relaxed);
     }
 }

@@ -23,6 +23,7 @@ struct packet;
 struct chunk {
     _Atomic uint32_t busy; /* 0: free, else the number of this use */
     uint32_t uses;         /* sender: the last number given */
+    uint32_t dest;         /* sender: endpoint that it was sent to last */
     CACHE_ALIGNED char data[];
 };
 
@@ -31,7 +32,6 @@ struct chunk_pool {
     char *first;    /* chunk 0 */
     uint32_t *free; /* stack */
     uint32_t free_count;
-    uint32_t *dest; /* endpoint that each was sent to last */
     uint32_t *sent; /* ring of those with receivers, oldest first */
     uint32_t sent_head, sent_count;
     uint32_t count;
@@ -62,12 +62,19 @@ void chunk_write(struct chunk *chunk, const struct packet *packet, struct gauge 
 /* Give back the chunk last got, which was not sent after all. */
 void chunk_unget(struct chunk_pool *pool, struct chunk *chunk);
 
-/* Receiver: done with this use. A release that comes late, after the sender has taken the chunk
- * back from a context that had gone, does nothing. */
+/* Receiver: done with this use, which the sender cannot be taking back. */
 static inline void chunk_release(struct chunk *chunk, uint32_t use)
 {
     if (atomic_load_explicit(&chunk->busy, memory_order_relaxed) == use)
         atomic_store_explicit(&chunk->busy, 0, memory_order_release); /* K1 */
+}
+
+/* The same for what was sent to a context that has gone: the sender may have taken the chunk back
+ * and used it again, or may be about to. A release that comes too late does nothing. */
+static inline void chunk_release_late(struct chunk *chunk, uint32_t use)
+{
+    atomic_compare_exchange_strong_explicit(&chunk->busy, &use, 0, memory_order_release, /* K1 */
+                                            memory_order_relaxed);
 }
 
 #endif

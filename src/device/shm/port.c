@@ -82,7 +82,7 @@ static void skip(struct shm_port *port, const struct slot *slot)
     struct chunk *chunk = body > SLOT_INLINE ? chunk_of(port, slot, body) : NULL;
 
     if (chunk != NULL)
-        chunk_release(chunk, slot->use);
+        chunk_release_late(chunk, slot->use);
 }
 
 /* Nobody will read what is there: give the chunks back and step over it. */
