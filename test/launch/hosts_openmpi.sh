@@ -25,7 +25,7 @@ places 'task 0/4 node 0/2 local 0 2;task 1/4 node 1/2 local 1 3;task 2/4 node 0/
 run 0 "${over[@]}" -n 4 "$job"
 is out ''
 run 0 "${over[@]}" -n 4 "$job" --fences 20
-run 7 "${over[@]}" -n 4 "$job" --abort 7
+ends 7 "${over[@]}" -n 4 "$job" --abort 7
 
 # Two hosts of one name: the list of local peers is wrong then, the numbers of nodes are not.
 SAME_NAME=1 run 0 "${over[@]}" -n 4 "$job" --print

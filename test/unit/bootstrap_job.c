@@ -197,6 +197,16 @@ static bool unusual_end(struct bootstrap *b, const char *mode, int number)
     return true;
 }
 
+/*
+ * Nobody leaves before all have come: PMIx (4.2, below mpirun 4.1) loses who connects while another
+ * task of the job leaves, and PMIx_Init never ends then. Clients of libpami make a fence when they
+ * are created.
+ */
+static void meet(struct bootstrap *b)
+{
+    CHECK(bootstrap_fence(b) == 0);
+}
+
 static void check_signals(void)
 {
     struct sigaction before[32], after;
@@ -212,6 +222,7 @@ static void check_signals(void)
             exit(1);
         }
     }
+    meet(b);
 }
 
 int main(int argc, char **argv)
@@ -242,6 +253,7 @@ int main(int argc, char **argv)
     check_place(b);
     if (argc > 1 && strcmp(argv[1], "--print") == 0) {
         print_place(b);
+        meet(b);
         return 0;
     }
     put_cards(b);
