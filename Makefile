@@ -268,6 +268,9 @@ test_files := $(sort $(foreach n,$(test_names),$(firstword $(wildcard $(n).c) \
                   $(wildcard $(n)/$(notdir $(n)).c) $(n).c)) $(shell_tests))
 selected    = $(or $(TEST),$(foreach k,$(subst $(comma), ,$(KIND)),$(filter test/$(k)/%,$(test_files))))
 
+# Why tests have failed, a line each: shown at the end, which may be all that somebody sees.
+reasons = $(abspath $(BUILD))/test/reasons
+
 # ThreadSanitizer does not get along with much address-space randomisation.
 steady := $(if $(findstring thread,$(SANITIZE)),\
               $(shell setarch -R true 2>/dev/null && echo setarch -R))
@@ -278,9 +281,12 @@ check: deps ## build and run the tests (see KIND, TEST, JOBS)
 
 run-check: all
 	$(if $(strip $(selected)),,$(error no test is selected))
-	BUILD='$(abspath $(BUILD))' CC='$(CC)' CXX='$(CXX)' NM='$(NM)' PKG_CONFIG='$(PKG_CONFIG)' \
+	rm -f '$(reasons)'
+	TEST_REASONS='$(reasons)' BUILD='$(abspath $(BUILD))' \
+	    CC='$(CC)' CXX='$(CXX)' NM='$(NM)' PKG_CONFIG='$(PKG_CONFIG)' \
 	    MAKE='$(MAKE)' SANITIZE='$(SANITIZE)' TEST_FACTOR='$(TEST_FACTOR)' \
-	    $(steady) $(PROVE) -j $(JOBS) --exec test/tap $(selected)
+	    $(steady) $(PROVE) -j $(JOBS) --exec test/tap $(selected) || { \
+	    [ ! -s '$(reasons)' ] || { echo 'Why:'; tail -c 800 '$(reasons)'; }; false; }
 
 bench: all peers ## build and run the benchmarks
 	BUILD='$(abspath $(BUILD))' bench/run

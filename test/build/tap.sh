@@ -28,7 +28,7 @@ cat >test/self/cases.sh <<'END'
 # Run: args="env" env="ONE=1 TWO=2"
 echo "this is $1"
 case $1 in
-fail) exit 3 ;;
+fail) printf 'FAILED: false x\n  nothing but x\n'; exit 3 ;;
 skip) echo "SKIP: no network here"; exit 77 ;;
 hang) trap '' TERM; sleep 100 ;;
 child) sleep 101 & ;;
@@ -45,7 +45,7 @@ printf '/* no run line */\n' >test/self/plain.c
 chmod +x test/self/plain
 
 status=0
-"$top/test/tap" test/self/cases.sh >out 2>&1 || status=$?
+TEST_REASONS=$work/reasons "$top/test/tap" test/self/cases.sh >out 2>&1 || status=$?
 cat out
 [ "$status" -eq 1 ]
 
@@ -59,6 +59,8 @@ expect '^ok 1 - self/cases pass \([0-9.]+ s\)$'
 expect '^not ok 2 - self/cases fail'
 expect '^# this is fail$'
 expect '^# \*\*\* ended with status 3$'
+expect '^self/cases fail: ended with status 3; nothing but x: false x$' reasons
+expect '^self/cases signal: ended by signal 9; no word' reasons
 expect '^ok 3 - .* # SKIP no network here$'
 expect '^not ok 4 - .*hang'
 expect '^# \*\*\* exceeded its time limit of 1 s$'
