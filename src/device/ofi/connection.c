@@ -46,6 +46,20 @@ static void set_heartbeat(int fd, uint32_t timeout_ms)
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
+/*
+ * How long a connection may take: to be made, a peer's silence; through the proofs much longer, for
+ * there a process has to answer. Where the tasks outnumber the processors by far it may not run for
+ * seconds, and is not dead; of a host that is gone the heartbeats tell.
+ */
+#define HANDSHAKE_FACTOR 12u
+
+static void set_deadline(const struct ofi_device *device, struct connection *connection)
+{
+    uint64_t factor = connection->state == CONNECTION_CONNECTING ? 1 : HANDSHAKE_FACTOR;
+
+    connection->deadline = clock_now_ns() + factor * device->peer_timeout_ms * 1000000u;
+}
+
 static struct connection *connection_new(const struct ofi_device *device, int fd,
                                          enum connection_state state)
 {
@@ -58,7 +72,7 @@ static struct connection *connection_new(const struct ofi_device *device, int fd
     list_init(&connection->link);
     connection->fd = fd;
     connection->state = state;
-    connection->deadline = clock_now_ns() + (uint64_t)device->peer_timeout_ms * 1000000u;
+    set_deadline(device, connection);
     set_heartbeat(fd, device->peer_timeout_ms);
     return connection;
 }
@@ -196,7 +210,7 @@ static size_t wanted_bytes(const struct connection *connection)
     }
 }
 
-static void connected(struct connection *connection)
+static void connected(const struct ofi_device *device, struct connection *connection)
 {
     int error = 0;
     socklen_t bytes = sizeof(error);
@@ -207,6 +221,7 @@ static void connected(struct connection *connection)
         return;
     }
     say(connection, &connection->hello, sizeof(connection->hello), CONNECTION_CHALLENGED);
+    set_deadline(device, connection);
 }
 
 static void opened(struct connection *connection)
@@ -281,7 +296,7 @@ void connection_progress(const struct ofi_device *device, struct connection *con
                          connection_message_function *take, void *cookie)
 {
     if (connection->state == CONNECTION_CONNECTING)
-        connected(connection);
+        connected(device, connection);
     while (wanted_bytes(connection) != 0) {
         size_t wanted = wanted_bytes(connection);
         ssize_t count = recv(connection->fd, connection->in.bytes + connection->in_bytes,
