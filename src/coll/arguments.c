@@ -236,6 +236,7 @@ static const struct reader readers[PAMI_XFER_COUNT] = {
 static void clear(struct collective *collective)
 {
     collective->root = 0;
+    collective->agreed = 0;
     collective->in_place = collective->commutative = collective->exclusive = false;
     collective->send = (struct area_map){0};
     collective->recv = (struct area_map){0};

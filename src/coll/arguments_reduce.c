@@ -110,7 +110,7 @@ pami_result_t arguments_scan(struct reading *r, const pami_collective_t *given)
                                    x->rtypecount, x->op,    x->data_cookie, 0};
     struct reduction from = reduction_of(&same);
 
-    r->to->exclusive = x->exclusive != 0;
+    r->to->agreed = r->to->exclusive = x->exclusive != 0;
     return read_reduction(r, &from);
 }
 

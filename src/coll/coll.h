@@ -31,6 +31,7 @@ struct coll_operation {
     pami_event_function cb_done;
     void *cookie;
     pami_xfer_type_t type;
+    uint64_t number; /* the first of its block */
 };
 
 /* What a context keeps of the table of algorithms. */
@@ -78,8 +79,14 @@ struct coll_state {
     int places;            /* of a sub-group: locality.c; 0: not asked yet */
     uint32_t runs;         /* machines that run, those of sub-groups too */
     uint32_t failed;       /* the last run that has failed here */
+    pami_result_t failure; /* why */
     bool has_failed;
     struct coll_state *parent;
+    struct group *top; /* the geometry's own group, which has the rest: */
+    bool in_block;     /* a composition reserves numbers ... */
+    uint64_t block;    /* ... from this one on */
+    uint32_t told;     /* the last run about which this member has told all that they disagree */
+    bool has_told;
     struct group *subs[GROUP_CHANNELS]; /* of the geometry itself: all of them */
 };
 
@@ -104,7 +111,10 @@ int group_places_like(uint32_t members, uint32_t nodes);
 /* This member has the run with this number behind it. */
 bool coll_has_run(const struct group *group, uint32_t sequence);
 
+/* This member has found out that members disagree about what run `sequence` is part of. */
+void coll_tells(struct group *group, uint32_t sequence);
+
 /* A run has failed here: not all that others have sent for it was taken. */
-void coll_failed(struct group *group, uint32_t sequence);
+void coll_failed(struct group *group, uint32_t sequence, pami_result_t why);
 
 #endif

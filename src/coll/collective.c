@@ -10,7 +10,15 @@
 #include "coll/handle.h"
 #include "coll/machine.h"
 #include "coll/select.h"
+#include "coll/shared/shared.h"
 #include "util/error.h"
+
+/* Members may have disagreed about how many parts it has: those of others are over here. */
+static void clean_up(const struct coll_operation *operation, const struct group *group)
+{
+    shared_skip(operation->context->shared, group->identity, operation->number + GROUP_BLOCK);
+    flight_sweep(&operation->context->coll->flights, group->identity);
+}
 
 static void operation_done(struct machine *machine, pami_result_t result)
 {
@@ -22,6 +30,8 @@ static void operation_done(struct machine *machine, pami_result_t result)
                   0);
     context_complete(context, operation->cb_done, operation->cookie, result);
     list_remove(&operation->link);
+    if (unlikely(result != PAMI_SUCCESS))
+        clean_up(operation, machine->group);
     pool_put(&context->coll->operations, operation);
     machine->ops->release(machine);
 }
@@ -106,6 +116,7 @@ static pami_result_t run(struct group *group, const struct algorithm *row,
     if (unlikely(group->context->trace != NULL))
         trace_add(group->context, TRACE_BEGIN, collective_name(row->type), 0, (uintptr_t)operation,
                   0, bytes);
+    operation->number = group->sequence;
     machine->done = operation_done;
     machine->cookie = operation;
     if (row->make != NULL)

@@ -46,6 +46,7 @@ struct collective {
     bool in_place;
     bool receives; /* there is a receive buffer here */
     bool commutative, exclusive;
+    uint32_t agreed; /* what members must agree on besides type, root and bytes */
     struct area_map send, recv;
     pami_data_function op;
     void *op_cookie;
@@ -66,6 +67,14 @@ pami_result_t collective_read(struct collective *collective, pami_xfer_type_t ty
 
 /* Give back what collective_read has taken. */
 void collective_release(struct collective *collective);
+
+/* `agreed` for the parts of a collective: they are of the same one on all members. */
+static inline uint32_t collective_digest(const struct collective *whole)
+{
+    uint64_t digest = (whole->bytes + whole->agreed + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (uint32_t)(digest >> 32);
+}
 
 /* "allreduce" */
 const char *collective_name(pami_xfer_type_t type);

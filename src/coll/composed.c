@@ -13,6 +13,7 @@
 #include "coll/coll.h"
 #include "coll/collective.h"
 #include "coll/compose.h"
+#include "coll/flow.h"
 #include "coll/select.h"
 #include "util/option.h"
 
@@ -32,7 +33,8 @@ struct composed {
     struct collective whole;
     struct machine *parts[STAGES][PARTS];
     uint32_t stages;
-    uint64_t segment; /* bytes */
+    bool running;
+    uint64_t segment; /* bytes; 0: all */
 };
 
 static struct composed *composed_of(struct machine *machine)
@@ -75,6 +77,7 @@ static int reduce_broadcast_part(const struct composed *composed, uint32_t part,
     const struct collective *whole = &composed->whole;
 
     *to = (struct collective){.bytes = bytes, .element = 1, .receives = true, .in_place = true};
+    to->agreed = collective_digest(whole);
     to->lists = malloc(2 * sizeof(uint64_t));
     if (to->lists == NULL)
         return -ENOMEM;
@@ -108,7 +111,7 @@ static int scatter_allgather_part(const struct composed *composed, uint32_t part
     uint64_t *starts;
 
     (void)offset;
-    *to = (struct collective){.element = 1, .receives = true};
+    *to = (struct collective){.element = 1, .receives = true, .agreed = collective_digest(whole)};
     to->lists = malloc((2 * (size_t)group->size + 1) * sizeof(uint64_t));
     if (to->lists == NULL)
         return -ENOMEM;
@@ -196,20 +199,33 @@ static void inner_done(struct machine *inner, pami_result_t result)
 {
     struct composed *composed = inner->cookie;
 
+    composed->running = false;
     composed->machine.done(&composed->machine, result);
 }
 
+/* All parts have their numbers in one block. */
 static void reserve(struct machine *machine, uint32_t runs)
 {
     struct composed *composed = composed_of(machine);
+    bool begun = group_block_begin(machine->group);
 
     composed->inner->ops->reserve(composed->inner, runs);
+    if (begun)
+        group_block_end(machine->group);
+}
+
+static void number(struct composed *composed)
+{
+    if (composed->inner->numbers == 0)
+        reserve(&composed->machine, 1);
 }
 
 static void start(struct machine *machine)
 {
     struct composed *composed = composed_of(machine);
 
+    number(composed);
+    composed->running = true;
     composed->inner->ops->start(composed->inner);
 }
 
@@ -217,6 +233,8 @@ static void give_up(struct machine *machine, pami_result_t result)
 {
     struct composed *composed = composed_of(machine);
 
+    if (!composed->running)
+        number(composed);
     composed->inner->ops->give_up(composed->inner, result);
 }
 
@@ -230,20 +248,22 @@ static void release(struct machine *machine)
     free(composed);
 }
 
-static uint64_t segment_for(const struct algorithm *row, const struct collective *whole)
+/* In at most so many segments: their numbers are all in one block. */
+static uint64_t segment_for(const struct collective *whole)
 {
-    uint64_t segment = row->segment == SEGMENT_WHOLE ? 0 : option_bytes(OPT_COLL_SEGMENT);
+    uint64_t segment = option_bytes(OPT_COLL_SEGMENT);
+    uint64_t least = (whole->bytes + FLOW_SEGMENTS_MAX - 1) / FLOW_SEGMENTS_MAX;
 
-    if (segment == 0 || segment < whole->element)
-        return segment == 0 ? 0 : whole->element;
-    return segment - segment % whole->element;
+    if (segment < least)
+        segment = least + whole->element - 1;
+    return segment < whole->element ? whole->element : segment - segment % whole->element;
 }
 
 static int reset(struct machine *machine, struct collective *given)
 {
     struct composed *composed = composed_of(machine);
 
-    if (compose_is_running(composed->inner)) {
+    if (composed->running) {
         collective_release(given);
         return -EBUSY;
     }
@@ -251,6 +271,7 @@ static int reset(struct machine *machine, struct collective *given)
     composed->whole = *given;
     if (composed->segment == 0)
         return bind_stage(composed, 0, 0, composed->whole.bytes);
+    composed->segment = segment_for(&composed->whole);
     pipeline_set_segments(composed->inner, segments_of(composed));
     return 0;
 }
@@ -319,7 +340,7 @@ static int composed_make(struct group *group, const struct algorithm *row,
     machine_init(&composed->machine, &composed_ops, group);
     composed->whole = *collective;
     composed->part = part;
-    composed->segment = segment_for(row, collective);
+    composed->segment = row->segment == SEGMENT_WHOLE ? 0 : segment_for(collective);
     composed->inner = make_inner(composed);
     if (composed->inner == NULL) {
         release(&composed->machine);

@@ -72,7 +72,7 @@ static uint32_t check_of(const struct algorithm *row, const struct collective *c
 
     digest = digest * UINT64_C(0x100000001b3) ^ collective->bytes;
     digest = digest * UINT64_C(0x100000001b3) ^ collective->root;
-    digest = digest * UINT64_C(0x100000001b3) ^ collective->exclusive;
+    digest = digest * UINT64_C(0x100000001b3) ^ collective->agreed;
     digest *= UINT64_C(0x9e3779b97f4a7c15);
     return (uint32_t)(digest >> 32) & FLIGHT_CHECK_MASK;
 }
@@ -246,7 +246,7 @@ static void start(struct machine *machine)
     list_push_back(&instance->coll->running, &instance->link);
     stage_begin(instance);
     if (unlikely(instance->flight.aborted))
-        engine_fail(instance, error_set(PAMI_ERROR, "a member has given the collective up"));
+        engine_fail(instance, engine_aborted(instance->flight.disagrees));
     else if (unlikely(!list_empty(&instance->flight.early)) && !early_agree(instance))
         engine_disagree(instance, error_set(PAMI_INVAL,
                                             "%s: members called it with different arguments "
@@ -256,9 +256,17 @@ static void start(struct machine *machine)
         step(instance);
 }
 
+pami_result_t engine_aborted(bool disagrees)
+{
+    if (disagrees)
+        return error_set(PAMI_INVAL, "members called the collective with different arguments");
+    return error_set(PAMI_ERROR, "a member has given the collective up");
+}
+
 /* Who waits for whom is not known: all are told. */
 static void abort_all(const struct instance *instance)
 {
+    coll_tells(instance->machine.group, instance->flight.sequence);
     flight_abort_all(instance->machine.group, instance->flight.sequence);
 }
 
@@ -292,7 +300,7 @@ void engine_end(struct instance *instance)
         trace_add(instance->coll->context, TRACE_END, instance->algorithm->name, 0,
                   (uintptr_t)instance, 0, 0);
     if (unlikely(instance->failed)) {
-        coll_failed(instance->machine.group, instance->flight.sequence);
+        coll_failed(instance->machine.group, instance->flight.sequence, instance->result);
         if (instance->disagrees)
             abort_all(instance);
         else
@@ -327,20 +335,31 @@ void engine_disagree(struct instance *instance, pami_result_t result)
     engine_fail(instance, result);
 }
 
+/* Who has found out that members disagree tells all of them about each part, and who has it from
+ * others only those that wait for it. */
+static bool tells_all(const struct machine *machine, uint32_t sequence, pami_result_t result)
+{
+    const struct coll_state *state = machine->group->state->top->state;
+
+    return result == PAMI_INVAL && (machine->step == GROUP_BLOCK ||
+                                    (state->has_told && (sequence ^ state->told) < GROUP_BLOCK));
+}
+
 static void give_up(struct machine *machine, pami_result_t result)
 {
     struct instance *instance = instance_of(machine);
 
     if (instance->running) {
-        if (result == PAMI_INVAL)
+        if (tells_all(machine, instance->flight.sequence, result))
             engine_disagree(instance, result);
         else
             engine_fail(instance, result);
         return;
     }
     name_flight(instance);
-    coll_failed(machine->group, instance->flight.sequence);
-    if (result == PAMI_INVAL)
+    instance->result = result;
+    coll_failed(machine->group, instance->flight.sequence, result);
+    if (tells_all(machine, instance->flight.sequence, result))
         abort_all(instance);
     else
         step_abort(instance);

@@ -104,6 +104,8 @@ bool step_wants(struct instance *instance, uint32_t endpoint);
 /* engine.c */
 void engine_fail(struct instance *instance, pami_result_t result);
 void engine_disagree(struct instance *instance, pami_result_t result);
+/* The result, with a text, after a FLIGHT_ABORT. */
+pami_result_t engine_aborted(bool disagrees);
 void engine_end(struct instance *instance);
 void engine_settle(struct instance *instance);
 

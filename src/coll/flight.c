@@ -128,11 +128,12 @@ int flight_begin(struct flight_table *table, struct flight *flight)
     struct flight *waiting = *link;
 
     list_init(&flight->early);
-    flight->aborted = false;
+    flight->aborted = flight->disagrees = false;
     if (unlikely(waiting != NULL)) {
         take_out(table, link);
         list_splice_back(&flight->early, &waiting->early);
         flight->aborted = waiting->aborted;
+        flight->disagrees = waiting->disagrees;
         pool_put(&table->flights, waiting);
     }
     insert(table, flight);
@@ -265,12 +266,13 @@ static void keep(struct flight_table *table, struct flight *flight, const struct
     list_push_back(&flight->early, &early->link);
 }
 
-static void abort_to(struct context *context, const struct flight_head *head, uint32_t endpoint)
+static void abort_to(struct context *context, const struct flight_head *head, uint32_t endpoint,
+                     pami_result_t why)
 {
     const struct message_place nowhere = {NULL, NULL, 0};
     struct flight_head answer = *head;
 
-    answer.word |= FLIGHT_ABORT;
+    answer.word |= FLIGHT_ABORT | (why == PAMI_INVAL ? FLIGHT_DISAGREE : 0);
     message_send(context, endpoint, MESSAGE_COLLECTIVE, &answer, sizeof(answer), &nowhere, 0, NULL,
                  NULL);
 }
@@ -281,7 +283,7 @@ void flight_abort_all(const struct group *group, uint32_t sequence)
 
     for (uint32_t i = 0; i < group->size; i++)
         if (i != group->rank)
-            abort_to(group->context, &head, topology_endpoint(group->topology, i));
+            abort_to(group->context, &head, topology_endpoint(group->topology, i), PAMI_INVAL);
 }
 
 /* The group that has this run behind it already, or NULL. */
@@ -310,7 +312,7 @@ static void answer_stale(struct flight_table *table, const struct group *group,
     if (head->word & FLIGHT_ABORT)
         return;
     if (state->has_failed && (int32_t)(state->failed - head->sequence) >= 0)
-        abort_to(table->context, head, origin);
+        abort_to(table->context, head, origin, state->failure);
     else
         flight_abort_all(group, head->sequence);
 }
@@ -330,10 +332,36 @@ static void arrive_early(struct flight_table *table, struct flight *flight,
         if (flight == NULL)
             return;
     }
-    if (head->word & FLIGHT_ABORT)
+    if (head->word & FLIGHT_ABORT) {
         flight->aborted = true;
-    else
+        flight->disagrees = (head->word & FLIGHT_DISAGREE) != 0;
+    } else
         keep(table, flight, head, data, bytes, origin, recv);
+}
+
+void flight_sweep(struct flight_table *table, uint64_t identity)
+{
+    for (size_t i = 0; i <= table->mask; i++) {
+        struct flight **link = &table->buckets[i];
+
+        while (*link != NULL) {
+            struct flight *flight = *link;
+            const struct flight_head head = {identity, flight->sequence, flight->channel};
+            struct list *item;
+
+            if (flight->identity != identity || flight->instance != NULL ||
+                group_behind(table, &head) == NULL) {
+                link = &flight->next;
+                continue;
+            }
+            take_out(table, link);
+            list_for_each (item, &flight->early)
+                abort_to(table->context, &head, list_entry(item, struct early, link)->origin,
+                         PAMI_INVAL);
+            drop_early(flight);
+            pool_put(&table->flights, flight);
+        }
+    }
 }
 
 void flight_arrive(pami_context_t context, void *cookie, const void *header, size_t header_bytes,

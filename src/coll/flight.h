@@ -34,7 +34,8 @@ _Static_assert(sizeof(struct flight_head) == 16, "short messages stay short");
 /* In flight_head.word. The check is a digest of what all members must agree on. */
 #define FLIGHT_CHECK_MASK 0xffffff00u
 #define FLIGHT_CHANNEL_MASK 0x0000000fu
-#define FLIGHT_ABORT 0x00000010u /* the sender has failed: nothing more will come from it */
+#define FLIGHT_ABORT 0x00000010u    /* the sender has failed: nothing more will come from it, */
+#define FLIGHT_DISAGREE 0x00000020u /* ... because members called with different arguments */
 
 struct instance;
 
@@ -43,7 +44,8 @@ struct flight {
     uint64_t identity;
     uint32_t sequence;
     uint32_t channel;
-    bool aborted;              /* by a member that this one needs */
+    bool aborted;              /* by a member that this one needs ... */
+    bool disagrees;            /* ... for FLIGHT_DISAGREE */
     struct instance *instance; /* NULL: not begun, here are early messages only */
     struct list early;
 };
@@ -94,7 +96,11 @@ void early_free(struct early *early);
 /* Drop all early messages of a geometry that is not there any more. */
 void flight_forget(struct flight_table *table, uint64_t identity);
 
-/* Tell all other members that this one has given a run up. */
+/* Of a geometry of which a collective has failed: what waits for runs that are over, or that this
+ * member does not have. Its senders are told. */
+void flight_sweep(struct flight_table *table, uint64_t identity);
+
+/* Tell all other members that this one has given a run up, as members disagree. */
 void flight_abort_all(const struct group *group, uint32_t sequence);
 
 /* The handler of MESSAGE_COLLECTIVE; its cookie is the table. */

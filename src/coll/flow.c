@@ -61,8 +61,10 @@ static void reserve(struct machine *machine, uint32_t runs)
 
 static void number(struct flow *flow)
 {
-    if (flow->machine.numbers == 0)
+    if (flow->machine.numbers == 0 && group_block_begin(flow->machine.group)) {
         reserve(&flow->machine, 1);
+        group_block_end(flow->machine.group);
+    }
     flow->machine.numbers--;
 }
 

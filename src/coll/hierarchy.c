@@ -398,6 +398,7 @@ static void link_all(struct build *build, const struct algorithm *row,
         struct collective part = *whole;
 
         part.bytes = left < segment ? left : segment;
+        part.agreed = collective_digest(whole);
         build->segments[build->count] = (struct flow_links){.ahead = 1};
         if (part.bytes != whole->bytes) {
             part.send = map_from(&whole->send, &starts[2 * build->count], offset);

@@ -19,22 +19,57 @@
 
 /* ---- numbers ---- */
 
+bool group_block_begin(struct group *group)
+{
+    struct group *top = group->state->top;
+    struct coll_state *state = top->state;
+
+    if (state->in_block)
+        return false;
+    state->in_block = true;
+    state->block = top->sequence;
+    for (uint32_t i = 1; i < GROUP_CHANNELS; i++)
+        if (state->subs[i] != NULL && state->subs[i]->sequence < top->sequence)
+            state->subs[i]->sequence = top->sequence;
+    return true;
+}
+
+void group_block_end(struct group *group)
+{
+    struct group *top = group->state->top;
+
+    top->state->in_block = false;
+    if (top->sequence == top->state->block)
+        top->sequence++;
+    top->sequence = (top->sequence + GROUP_BLOCK - 1) / GROUP_BLOCK * GROUP_BLOCK;
+}
+
 void machine_reserve(struct machine *machine, uint32_t runs)
 {
-    machine->sequence = machine->group->sequence;
+    struct group *group = machine->group;
+
+    machine->step = group->channel != 0 || group->state->in_block ? 1 : GROUP_BLOCK;
+    machine->sequence = group->sequence;
     machine->numbers = runs;
-    machine->group->sequence += runs;
+    group->sequence += (uint64_t)runs * machine->step;
     if (runs != 0 && list_empty(&machine->reserved))
         list_push_back(&machine->group->state->reserved, &machine->reserved);
 }
 
 uint32_t machine_number(struct machine *machine)
 {
-    if (likely(machine->numbers == 0))
-        return machine->group->sequence++;
+    struct group *group = machine->group;
+    uint64_t number = machine->sequence;
+
+    if (likely(machine->numbers == 0)) {
+        number = group->sequence;
+        group->sequence += GROUP_BLOCK;
+        return (uint32_t)number;
+    }
     if (--machine->numbers == 0)
         list_remove(&machine->reserved);
-    return machine->sequence++;
+    machine->sequence += machine->step;
+    return (uint32_t)number;
 }
 
 void machine_release_numbers(struct machine *machine)
@@ -122,6 +157,7 @@ int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks
     }
     list_init(&sub->group.state->reserved);
     sub->group.state->parent = parent->state;
+    sub->group.state->top = parent->state->top;
     sub->group.geometry = parent->geometry;
     sub->group.context = parent->context;
     sub->group.topology = &sub->topology;
@@ -158,6 +194,7 @@ static int group_opened(struct group *group)
     if (group->state == NULL)
         return -ENOMEM;
     list_init(&group->state->reserved);
+    group->state->top = group;
     am_group_opened(group);
     return 0;
 }
@@ -223,9 +260,16 @@ void coll_ends(struct group *group)
         state->runs--;
 }
 
-void coll_failed(struct group *group, uint32_t sequence)
+void coll_tells(struct group *group, uint32_t sequence)
+{
+    group->state->top->state->told = sequence;
+    group->state->top->state->has_told = true;
+}
+
+void coll_failed(struct group *group, uint32_t sequence, pami_result_t why)
 {
     group->state->failed = sequence;
+    group->state->failure = why;
     group->state->has_failed = true;
 }
 
@@ -233,12 +277,16 @@ bool coll_has_run(const struct group *group, uint32_t sequence)
 {
     struct list *item;
 
-    if ((int32_t)(sequence - group->sequence) >= 0)
+    const struct group *top = group->state->top;
+    uint64_t next = top->sequence > group->sequence ? top->sequence : group->sequence;
+
+    if ((int32_t)(sequence - (uint32_t)next) >= 0)
         return false;
     list_for_each (item, &group->state->reserved) {
         const struct machine *machine = list_entry(item, struct machine, reserved);
+        uint32_t ahead = sequence - (uint32_t)machine->sequence;
 
-        if (sequence - machine->sequence < machine->numbers)
+        if (ahead % machine->step == 0 && ahead / machine->step < machine->numbers)
             return false;
     }
     return true;

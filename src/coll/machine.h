@@ -15,9 +15,13 @@
  *                   while it runs.
  *
  * Numbers: all members give the runs of a group the same sequence numbers, which is what their
- * messages are matched by. A run by itself takes the group's next number when it starts. Machines
- * inside a composition start in an order that may differ between members, so the composition
- * reserves their numbers when it starts itself (`reserve`), and each run takes the next of its own.
+ * messages are matched by. Numbers come in blocks of GROUP_BLOCK: a collective has one, whatever
+ * its row and its arguments, so members that disagree about those agree again about the next one. A
+ * run by itself takes the first number of the next block when it starts. Machines inside a
+ * composition start in an order that may differ between members, so the composition opens a block
+ * when it starts itself and reserves their numbers there (`reserve`), and each run takes the next
+ * of its own. Sub-groups number in the block of the geometry's own group. Messages carry the lower
+ * half of a number.
  */
 #ifndef LIBPAMI_COLL_MACHINE_H
 #define LIBPAMI_COLL_MACHINE_H
@@ -58,8 +62,9 @@ struct machine {
     void *cookie;                                                /* of whoever set `done` */
     struct group *group;
     struct list reserved; /* in coll_state.reserved while it has numbers of its own */
-    uint32_t sequence;    /* the next of its own numbers, `numbers` of them left */
+    uint64_t sequence;    /* the next of its own numbers, `numbers` of them left, */
     uint32_t numbers;
+    uint32_t step; /* so far apart */
 };
 
 /* What every kind of machine begins with. */
@@ -72,13 +77,21 @@ static inline void machine_init(struct machine *machine, const struct machine_op
     machine->cookie = NULL;
     machine->sequence = 0;
     machine->numbers = 0;
+    machine->step = 1;
     list_init(&machine->reserved);
 }
+
+/*
+ * Around what a composition reserves in `group` and its sub-groups: one block. Inside another one
+ * nothing. True, or false: it is inside another, and there is nothing to end.
+ */
+bool group_block_begin(struct group *group);
+void group_block_end(struct group *group);
 
 /* `reserve` of machines that have numbers themselves. */
 void machine_reserve(struct machine *machine, uint32_t runs);
 
-/* The number of the run that starts now. */
+/* The number of the run that starts now, as messages have it. */
 uint32_t machine_number(struct machine *machine);
 
 /* Give back numbers that are left; as part of `release`. */

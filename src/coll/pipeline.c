@@ -18,6 +18,7 @@ struct stage {
 struct pipeline {
     struct machine machine;
     bool running, inside, again;
+    bool gave_up;            /* what runs, too */
     uint32_t segments, next; /* segment to start */
     uint32_t busy;           /* stages */
     uint32_t count;
@@ -68,12 +69,24 @@ static void start_segments(struct pipeline *pipeline)
     }
 }
 
+static void give_up_busy(struct pipeline *pipeline)
+{
+    pipeline->gave_up = true;
+    for (uint32_t i = 0; i < pipeline->count; i++)
+        if (pipeline->stages[i].busy)
+            pipeline->stages[i].machine->ops->give_up(pipeline->stages[i].machine,
+                                                      pipeline->result);
+}
+
 static void go_on(struct pipeline *pipeline)
 {
     pipeline->inside = true;
     do {
         pipeline->again = false;
         start_segments(pipeline);
+        /* Members that disagree may not have these segments. */
+        if (pipeline->result == PAMI_INVAL && !pipeline->gave_up)
+            give_up_busy(pipeline);
         if (pipeline->result != PAMI_SUCCESS)
             give_up_rest(pipeline);
     } while (pipeline->again);
@@ -133,6 +146,7 @@ static void start(struct machine *machine)
     pipeline->running = true;
     pipeline->next = 0;
     pipeline->result = PAMI_SUCCESS;
+    pipeline->gave_up = false;
     coll_runs(machine->group);
     go_on(pipeline);
 }
@@ -152,9 +166,7 @@ static void give_up(struct machine *machine, pami_result_t result)
     if (pipeline->result == PAMI_SUCCESS)
         pipeline->result = result;
     pipeline->inside = true;
-    for (uint32_t i = 0; i < pipeline->count; i++)
-        if (pipeline->stages[i].busy)
-            pipeline->stages[i].machine->ops->give_up(pipeline->stages[i].machine, result);
+    give_up_busy(pipeline);
     pipeline->inside = inside;
     if (!inside)
         go_on(pipeline);

@@ -186,8 +186,7 @@ bool engine_arrive(struct instance *instance, uint32_t word, const void *data, s
     struct slot *slot;
 
     if (unlikely(word & FLIGHT_ABORT)) {
-        engine_fail(instance,
-                    error_set(PAMI_ERROR, "endpoint %u has given the collective up", origin));
+        engine_fail(instance, engine_aborted((word & FLIGHT_DISAGREE) != 0));
         return true;
     }
     slot = waiting(instance, origin);
@@ -276,7 +275,7 @@ void step_abort(struct instance *instance)
     const struct message_place nowhere = {NULL, NULL, 0};
     uint32_t last = NOBODY;
 
-    head.word |= FLIGHT_ABORT;
+    head.word |= FLIGHT_ABORT | (instance->result == PAMI_INVAL ? FLIGHT_DISAGREE : 0);
     for (uint32_t i = instance->send_next; i < instance->phases; i++) {
         struct phase phase;
 

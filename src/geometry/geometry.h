@@ -43,6 +43,11 @@ struct coll_state;
  * sub-groups (the members of this node, the leaders of the nodes ...) have others. */
 #define GROUP_CHANNELS 16
 
+/* Numbers of one collective and its parts: more than the compositions of src/coll have runs in a
+ * group. One that needs more takes them, but then its members must agree on how many. */
+#define GROUP_BLOCK_BITS 8
+#define GROUP_BLOCK (1u << GROUP_BLOCK_BITS)
+
 /* The membership of one context in a geometry. Belongs to whoever owns the context. */
 struct group {
     struct geometry *geometry;
@@ -51,7 +56,7 @@ struct group {
     uint32_t rank, size;
     uint64_t identity;
     uint32_t channel;         /* of its messages, below GROUP_CHANNELS; 0: of all members */
-    uint32_t sequence;        /* of the next collective on this geometry */
+    uint64_t sequence;        /* number of the next collective: coll/machine.h */
     struct coll_state *state; /* what src/coll keeps here: instances that run, early messages */
     bool closed;              /* for good */
     atomic_bool open;         /* written by the owner; others look whether there is one to close */

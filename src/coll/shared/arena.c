@@ -411,8 +411,7 @@ void shared_detach(struct context *context)
     while (!list_empty(&shared->arenas)) {
         struct arena *arena = list_entry(shared->arenas.next, struct arena, link);
 
-        while ((item = list_pop_front(&arena->machines)) != NULL)
-            list_init(item);
+        shared_drop(arena);
         /* Neighbours may still read: the pages go with the client. */
         if (!arena_may_go(arena))
             arena->block = NULL;

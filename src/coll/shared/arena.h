@@ -6,7 +6,8 @@
  * cannot map it says so, and everybody falls back to messages.
  *
  * Time in an arena is counted in ticks. A collective takes one tick, whatever its size, in the
- * order in which it was started, so all members give it the same one. Tick t uses slice
+ * order in which it was started; all members give it the same one, by the number of its run. Ticks
+ * that no collective takes are left out. Tick t uses slice
  * t % ARENA_SLICES of the lines: for each member one for a counter and a few bytes of data. What
  * is longer goes in segments: segment k lies in slice (t + k) % ARENA_SLICES of the buffers. Every
  * line and every buffer has one writer. Counters only grow, so nothing is ever reset (but the
@@ -92,7 +93,7 @@ struct arena {
     bool refused;
     void *block;          /* leader: what the heap has given */
     char *memory;         /* as mapped here */
-    uint64_t reserved;    /* ticks handed out to machines */
+    uint64_t reserved;    /* all ticks handed out to machines are before this one */
     struct list machines; /* in tick order; the first one runs */
     /* All members are as far as that; and must be, before the own memory of a slice is written. */
     struct arena_position known_done;
@@ -168,6 +169,16 @@ struct shared {
     struct pool runs;   /* of row.c */
     char *scratch[2];   /* buffer_bytes each, for operands; made with the first arena */
 };
+
+/*
+ * The tick of a run, by its number, so that members agree about ticks as they do about numbers.
+ * Blocks of numbers are a multiple of ARENA_SLICES long: one more, and successive collectives use
+ * all slices in turn.
+ */
+static inline uint64_t arena_tick(uint64_t number)
+{
+    return number + (number >> GROUP_BLOCK_BITS);
+}
 
 static inline char *arena_buffer(const struct arena *arena, uint64_t tick, uint32_t member)
 {

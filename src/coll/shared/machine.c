@@ -21,7 +21,7 @@ static uint64_t round_down(uint64_t bytes, uint32_t unit)
 /* What members must agree on: not what they cannot know, nor what may differ. */
 static uint64_t check_of(const struct shared_call *call, uint32_t size)
 {
-    uint64_t digest = call->bytes * 4 + call->exclusive;
+    uint64_t digest = call->bytes * 4 ^ call->agreed;
 
     digest = (digest * SHARED_KINDS + call->kind) * UINT64_C(0x100000001b3) + call->root;
     for (uint32_t i = 0; call->block_bytes != NULL && i < size; i++)
@@ -61,7 +61,7 @@ static void set_segments(struct shared_machine *machine)
 }
 
 void shared_reset(struct shared_machine *machine, struct arena *arena,
-                  const struct shared_call *call,
+                  const struct shared_call *call, uint64_t tick,
                   void (*done)(struct shared_machine *machine, pami_result_t result))
 {
     machine->arena = arena;
@@ -78,7 +78,8 @@ void shared_reset(struct shared_machine *machine, struct arena *arena,
     machine->counted = machine->started = false;
     machine->abandoned = false;
     machine->failure = PAMI_SUCCESS;
-    machine->tick = arena->reserved++;
+    machine->tick = tick;
+    arena->reserved = tick + 1;
     machine->stamp =
         (machine->tick + 1) << ARENA_CHECK_BITS | check_of(&machine->call, arena->size);
     list_push_back(&arena->machines, &machine->link);
@@ -121,6 +122,8 @@ static void publish_done(const struct shared_machine *machine, uint64_t segments
     struct arena_line *line = arena_done(machine->arena, machine->arena->rank);
 
     if (segments < machine->segments) {
+        if (segments == 1)
+            atomic_store_explicit(&line->count, machine->tick, memory_order_release);
         atomic_store_explicit(&line->segments, segments, memory_order_release); /* A3 */
         return;
     }
@@ -143,7 +146,8 @@ static inline bool has_come(struct shared_machine *machine, uint64_t stamp)
 {
     if (likely(stamp == machine->stamp))
         return true;
-    if (unlikely(stamp >> ARENA_CHECK_BITS == machine->stamp >> ARENA_CHECK_BITS))
+    /* Of a later tick: the member has left this one out. */
+    if (unlikely(stamp >> ARENA_CHECK_BITS >= machine->stamp >> ARENA_CHECK_BITS))
         disagree(machine, stamp);
     return false;
 }
@@ -332,11 +336,45 @@ static void leave(struct shared_machine *machine)
     publish_done(machine, machine->segments);
 }
 
+/* This member is done with all ticks before that one, and runs none of them any more. */
+static void say_done_before(const struct arena *arena, uint64_t tick)
+{
+    struct arena_line *line = arena_done(arena, arena->rank);
+
+    if (atomic_load_explicit(&line->count, memory_order_relaxed) < tick)
+        atomic_store_explicit(&line->count, tick, memory_order_release);
+}
+
+/*
+ * Ticks up to this one are over, whether this member took part or not: whoever waits for it in one
+ * sees the stamp of a later one. A slice is written when all are done with what this member had
+ * there; it may be written again at once. False: not all are.
+ */
+static bool run_skip(struct shared_machine *skip)
+{
+    struct arena *arena = skip->arena;
+
+    say_done_before(arena, skip->tick + 1);
+    for (; skip->posted < ARENA_SLICES; skip->posted++) {
+        const struct arena_position lines = {arena->line_used[skip->posted], 0};
+
+        if (lines.tick > skip->tick) /* a later collective was faster */
+            continue;
+        if (!arena_all_done(arena, lines))
+            return false;
+        atomic_store_explicit(&arena_line(arena, LINE_POST, skip->posted, arena->rank)->count,
+                              skip->stamp, memory_order_release);
+    }
+    return true;
+}
+
 /* Whoever waits for this member sees the stamp, whatever was there before. False: not yet. */
 static bool abandon(struct shared_machine *machine)
 {
     struct arena *arena = machine->arena;
 
+    if (machine->row == NULL)
+        return run_skip(machine);
     if (machine->posted == 0 && !may_write(machine))
         return false;
     machine->stamp = stamp_of_failure(machine);
@@ -376,6 +414,14 @@ static bool is_broken(struct arena *arena)
     return arena->broken;
 }
 
+/* The machine waits, maybe for those that wait until this member is done with earlier ticks: also
+ * with those that it had none of, because members disagreed about the parts of a collective. */
+static void say_where(const struct shared_machine *machine)
+{
+    if (machine->arena->channel != 0)
+        say_done_before(machine->arena, machine->tick);
+}
+
 /* The first machine of the arena, and those behind it as long as they complete. */
 static int run_arena(struct arena *arena)
 {
@@ -395,9 +441,10 @@ static int run_arena(struct arena *arena)
             result = PAMI_EAGAIN;
         else if (run(machine))
             result = machine->failure;
-        else if (!arena->stranded)
+        else if (!arena->stranded) {
+            say_where(machine);
             break;
-        else {
+        } else {
             arena_break(arena);
             result = PAMI_ERROR;
         }
@@ -480,6 +527,61 @@ void shared_abandon(struct shared_machine *machine, pami_result_t result)
     machine->abandoned = machine->started = true;
     if (machine->arena->machines.next == &machine->link)
         shared_poll_later(machine->arena);
+}
+
+/* What only says that ticks are over has no row. */
+static void skip_done(struct shared_machine *skip, pami_result_t result)
+{
+    (void)result;
+    free(skip);
+}
+
+static void skip_before(struct arena *arena, uint64_t tick)
+{
+    struct shared_machine *skip = calloc(1, sizeof(*skip));
+    struct list *place = arena->machines.prev;
+
+    if (skip == NULL) {
+        arena_break(arena);
+        return;
+    }
+    skip->arena = arena;
+    skip->done = skip_done;
+    skip->tick = tick - 1;
+    skip->stamp = tick << ARENA_CHECK_BITS | ARENA_DISAGREE;
+    skip->segments = 1;
+    skip->started = skip->abandoned = true;
+    while (place != &arena->machines &&
+           list_entry(place, struct shared_machine, link)->tick >= tick)
+        place = place->prev;
+    list_push_front(place, &skip->link);
+    arena->reserved = arena->reserved < tick ? tick : arena->reserved;
+    shared_poll_later(arena);
+}
+
+void shared_skip(struct shared *shared, uint64_t identity, uint64_t next)
+{
+    struct list *item;
+
+    list_for_each (item, &shared->arenas) {
+        struct arena *arena = list_entry(item, struct arena, link);
+
+        if (arena->identity == identity && arena->channel != 0 && !arena->closing)
+            skip_before(arena, arena_tick(next));
+    }
+}
+
+void shared_drop(struct arena *arena)
+{
+    struct list *item;
+
+    while ((item = list_pop_front(&arena->machines)) != NULL) {
+        struct shared_machine *machine = list_entry(item, struct shared_machine, link);
+
+        list_init(item);
+        if (machine->row == NULL)
+            free(machine);
+    }
 }
 
 void shared_give_up(struct shared_machine *machine)

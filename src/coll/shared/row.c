@@ -82,6 +82,7 @@ static void fill_call(struct shared_call *call, const struct group *group,
     call->recv = from->recv;
     call->in_place = from->in_place;
     call->exclusive = from->exclusive;
+    call->agreed = from->agreed;
     call->op = from->op;
     call->op_cookie = from->op_cookie;
     call->element = from->kind;
@@ -171,6 +172,8 @@ static void on_done(struct shared_machine *shared, pami_result_t result)
                           : "PAMI_Collective: a member has gone, or has failed";
     struct shared_run *run = container_of(shared, struct shared_run, shared);
 
+    if (unlikely(result == PAMI_INVAL) && !run->abandoned)
+        coll_tells(run->machine.group, (uint32_t)run->machine.sequence);
     if (result == PAMI_EAGAIN && run->abandoned)
         abandon_by_messages(run, shared->failure);
     else if (result == PAMI_EAGAIN && shared->arena->state == ARENA_LOST)
@@ -230,7 +233,7 @@ static struct arena *arena_of(struct group *group)
     return state->arena;
 }
 
-/* Take ticks of the arena, if it can do this at all. */
+/* Take the tick of the arena, if it can do this at all. */
 static void take_ticks(struct shared_run *run)
 {
     struct arena *arena = arena_of(run->machine.group);
@@ -239,7 +242,7 @@ static void take_ticks(struct shared_run *run)
     fill_call(call, run->machine.group, &run->collective);
     run->has_ticks = arena != NULL && shared_can(arena, call);
     if (run->has_ticks)
-        shared_reset(&run->shared, arena, call, on_done);
+        shared_reset(&run->shared, arena, call, arena_tick(run->machine.sequence), on_done);
 }
 
 /*

@@ -50,8 +50,9 @@ struct shared_call {
     const uint64_t *block_bytes; /* allgather, reduce_scatter: of each block; NULL: all `bytes` */
     struct area_map send;        /* own block, or all blocks where each goes elsewhere */
     struct area_map recv;
-    bool in_place;  /* the own block is where it has to be */
-    bool exclusive; /* scan */
+    bool in_place;   /* the own block is where it has to be */
+    bool exclusive;  /* scan */
+    uint32_t agreed; /* as in struct collective */
     pami_data_function op;
     void *op_cookie;
     enum type_kind element;
@@ -89,12 +90,12 @@ static inline bool shared_can(const struct arena *arena, const struct shared_cal
 }
 
 /*
- * Prepares a machine and reserves its tick: members do this in the same order for each arena. It
- * communicates nothing. The call is copied, unless it is
+ * Prepares a machine for a tick: members do this in the same order for each arena. It communicates
+ * nothing. The call is copied, unless it is
  * the machine's own; what it points at stays the caller's.
  */
 void shared_reset(struct shared_machine *machine, struct arena *arena,
-                  const struct shared_call *call,
+                  const struct shared_call *call, uint64_t tick,
                   void (*done)(struct shared_machine *machine, pami_result_t result));
 
 /* Nothing has to be waited for before the machine can post: neither the arena nor others in it. */
@@ -111,6 +112,10 @@ void shared_abandon(struct shared_machine *machine, pami_result_t result);
 /* Forgets a machine because a member has gone; `done` is not called. The arena cannot be used by
  * its group any more. */
 void shared_give_up(struct shared_machine *machine);
+
+/* A collective has failed: other members may have taken ticks for it that this one has not. All
+ * before the number `next` are over, in the arenas of the geometry's sub-groups. */
+void shared_skip(struct shared *shared, uint64_t identity, uint64_t next);
 
 /* ---- between the files of this folder ---- */
 
@@ -150,6 +155,7 @@ static inline uint64_t shared_piece(uint64_t total, uint64_t offset, uint64_t mo
 }
 
 void shared_machines_init(struct shared *shared);
+void shared_drop(struct arena *arena); /* at the end of the context: what waits, without a word */
 void shared_runs_init(struct shared *shared); /* row.c */
 
 /* The source has a block for each member. */
