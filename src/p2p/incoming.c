@@ -551,16 +551,24 @@ void p2p_handle_stream(struct context *context, const struct packet_header *head
     receive_feed(p2p, receive, body, count);
 }
 
+/*
+ * The first packet of a context that another one had the place of before, or of a peer that takes
+ * us for new. What comes behind it from a new life must not end with the old one when that is
+ * reported later: the old one ends here.
+ */
 void p2p_handle_reset(struct context *context, const struct packet_header *head, void *body)
 {
     struct p2p *p2p = context->p2p;
     struct peer *peer = u32map_get(&p2p->peers, head->origin);
-    struct receive *receive = peer != NULL ? peer->incoming : NULL;
 
     (void)body;
-    if (receive == NULL)
+    if (peer == NULL)
         return;
-    receive->answer = 0;
-    receive_finish(p2p, receive,
+    if (!peer->gone && path_is_stale(peer->path))
+        p2p_endpoint_gone(context, head->origin);
+    if (peer->incoming == NULL)
+        return;
+    peer->incoming->answer = 0;
+    receive_finish(p2p, peer->incoming,
                    error_set(PAMI_ERROR, "receive: endpoint %u gave the message up", head->origin));
 }
