@@ -1,17 +1,21 @@
 /*
  * Contexts that have a network port besides shared memory sleep, and what comes over either wakes
  * them: two tasks send one message to and fro, and sleep in PAMIX_Context_wait meanwhile; whoever
- * has it keeps it for a while, so that the other one really sleeps.
+ * has it keeps it for a while, so that the other one really sleeps. With --served the context is
+ * advanced by a thread of the library's, and it is that one which sleeps.
  *
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi"
  * Run: tasks=4 nodes=2 env="PAMI_NETWORK=ofi"
+ * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi" args="--served"
  * Run: tasks=2
+ * Run: tasks=2 args="--served"
  */
 #include <pami.h>
 #include <pamix.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "net/net.h"
@@ -24,6 +28,7 @@ enum {
 };
 
 static size_t arrived;
+static bool served;
 
 static double seconds(clockid_t clock)
 {
@@ -38,20 +43,28 @@ static void on_ball(pami_context_t context, void *cookie, const void *header, si
 {
     (void)context, (void)cookie, (void)header, (void)header_bytes;
     (void)pipe, (void)bytes, (void)origin, (void)recv;
-    arrived++;
+    __atomic_fetch_add(&arrived, 1, __ATOMIC_RELEASE);
 }
 
 static void throw(pami_context_t context, pami_endpoint_t to)
 {
     pami_send_immediate_t send = {.dispatch = ID, .dest = to};
 
+    PAMI_Context_lock(context);
     if (PAMI_Send_immediate(context, &send) != PAMI_SUCCESS)
         exit(2);
+    PAMI_Context_unlock(context);
 }
 
 static void sleep_until(pami_context_t context, size_t count)
 {
-    while (arrived < count) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    while (__atomic_load_n(&arrived, __ATOMIC_ACQUIRE) < count) {
+        if (served) {
+            nanosleep(&pause, NULL);
+            continue;
+        }
         PAMIX_Context_wait(context, 1000000);
         PAMI_Context_advance(context, 1);
     }
@@ -90,7 +103,7 @@ static int play(pami_context_t context, pami_endpoint_t partner, bool first)
     return 1;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     pami_configuration_t query[2] = {{.name = PAMI_CLIENT_TASK_ID},
                                      {.name = PAMI_CLIENT_NUM_TASKS}};
@@ -108,6 +121,9 @@ int main(void)
         PAMI_Dispatch_set(context, ID, function, NULL, (pami_dispatch_hint_t){0}) != PAMI_SUCCESS)
         return 2;
     need_module();
+    served = argc > 1 && strcmp(argv[1], "--served") == 0;
+    if (served && PAMIX_Context_async_enable(&context, 1, NULL) != PAMI_SUCCESS)
+        return 2;
     task = query[0].value.intval;
     half = query[1].value.intval / 2;
     PAMI_Endpoint_create(client, (pami_task_t)(task < half ? task + half : task - half), 0,
