@@ -417,8 +417,7 @@ static bool is_broken(struct arena *arena)
     return arena->broken;
 }
 
-/* The machine waits, maybe for those that wait until this member is done with earlier ticks: also
- * with those that it had none of, because members disagreed about the parts of a collective. */
+/* It waits, maybe for those who wait for ticks that this member, which disagreed, never had. */
 static void say_where(const struct shared_machine *machine)
 {
     if (machine->arena->channel != 0)
