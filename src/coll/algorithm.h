@@ -15,6 +15,7 @@
 #include <pami/pami.h>
 
 #include "coll/schedule.h"
+#include "p2p/message.h"
 
 /* What an algorithm needs to be right; without any of these it works for all arguments. */
 #define NEEDS_COMMUTATIVE 1u  /* reductions: a commutative operator */
@@ -38,10 +39,11 @@ struct algorithm {
     const char *description; /* one sentence */
     const struct schedule_ops *schedule;
     unsigned needs;
-    uint32_t radix;    /* 0: has none */
-    uint64_t segment;  /* preset of shape.segment: SEGMENT_* or bytes */
-    uint32_t window;   /* preset of shape.window */
-    uint32_t size_max; /* members it is sensible for, 0: any; a matter of speed, not of right */
+    uint32_t radix;       /* 0: has none */
+    uint64_t segment;     /* preset of shape.segment: SEGMENT_* or bytes */
+    uint32_t window;      /* preset of shape.window */
+    enum message_way way; /* who moves the data of its messages */
+    uint32_t size_max;    /* members it is sensible for, 0: any; a matter of speed, not of right */
     algorithm_make_function *make; /* instead of a schedule: makes the machine (machine.h) */
 };
 

@@ -27,6 +27,7 @@ void message_register(struct context *context, enum message_id id,
 
 struct request {
     uint16_t dispatch;
+    enum message_way way;
     const void *header;
     size_t header_bytes;
     const struct message_place *place;
@@ -101,11 +102,17 @@ static int take_data(struct p2p *p2p, struct send *send, const struct request *r
     return 0;
 }
 
-static enum message_mode mode_of(const struct p2p *p2p, const struct send *send, size_t bytes)
+static enum message_mode mode_of(const struct p2p *p2p, const struct send *send,
+                                 enum message_way way)
 {
-    if (send->immediate || bytes <= p2p->rendezvous_bytes)
+    bool stream = send->data_bytes <= p2p->rendezvous_bytes && way != MESSAGE_BY_DESTINATION;
+    bool pull = send->typed == NULL && send->op.path->single_copy && way != MESSAGE_BY_SOURCE;
+
+    if (send->immediate || stream)
         return MESSAGE_STREAM;
-    return send->typed == NULL && send->op.path->single_copy ? MESSAGE_PULL : MESSAGE_PUSH;
+    if (pull)
+        return MESSAGE_PULL;
+    return send->data_bytes <= p2p->rendezvous_bytes ? MESSAGE_STREAM : MESSAGE_PUSH;
 }
 
 static int send_operation(struct p2p *p2p, struct peer *peer, const struct request *request,
@@ -124,7 +131,7 @@ static int send_operation(struct p2p *p2p, struct peer *peer, const struct reque
     error = take_data(p2p, send, request, copy);
     if (error == 0) {
         send->immediate = request->bytes <= COPY_BYTES;
-        send->mode = (uint16_t)mode_of(p2p, send, request->bytes);
+        send->mode = (uint16_t)mode_of(p2p, send, request->way);
         if (send->mode != MESSAGE_STREAM) {
             send->op.handle = handle_new(&p2p->handles, send);
             error = send->op.handle != 0 ? 0 : -ENOMEM;
@@ -139,15 +146,17 @@ static int send_operation(struct p2p *p2p, struct peer *peer, const struct reque
     return 0;
 }
 
-int message_send(struct context *context, uint32_t endpoint, enum message_id id, const void *header,
-                 size_t header_bytes, const struct message_place *place, size_t bytes,
-                 pami_event_function done, void *cookie)
+int message_send_by(enum message_way way, struct context *context, uint32_t endpoint,
+                    enum message_id id, const void *header, size_t header_bytes,
+                    const struct message_place *place, size_t bytes, pami_event_function done,
+                    void *cookie)
 {
     struct p2p *p2p = context->p2p;
     int error = 0;
     struct peer *peer = peer_get(p2p, endpoint, &error);
     struct request request = {
         .dispatch = (uint16_t)(DISPATCH_ID_MAX + 1 + id),
+        .way = way,
         .header = header,
         .header_bytes = header_bytes,
         .place = place,
@@ -158,7 +167,8 @@ int message_send(struct context *context, uint32_t endpoint, enum message_id id,
         return error;
     if (bytes != 0 && (place->type == NULL || type_is_contiguous(place->type)))
         request.data = (const char *)place->address + place->offset;
-    if (likely(list_empty(&peer->queue))) {
+    if (likely(list_empty(&peer->queue)) &&
+        (way != MESSAGE_BY_DESTINATION || bytes <= COPY_BYTES)) {
         struct path *path = peer->path;
 
         if (path->am_short != NULL && (request.data != NULL || bytes == 0) &&
@@ -169,6 +179,14 @@ int message_send(struct context *context, uint32_t endpoint, enum message_id id,
             return MESSAGE_SENT;
     }
     return send_operation(p2p, peer, &request, done, cookie);
+}
+
+int message_send(struct context *context, uint32_t endpoint, enum message_id id, const void *header,
+                 size_t header_bytes, const struct message_place *place, size_t bytes,
+                 pami_event_function done, void *cookie)
+{
+    return message_send_by(MESSAGE_BY_SIZE, context, endpoint, id, header, header_bytes, place,
+                           bytes, done, cookie);
 }
 
 /* The rest of the data in memory of the operation's own; without memory it stays where it is. */

@@ -45,6 +45,13 @@ void message_register(struct context *context, enum message_id id,
 
 #define MESSAGE_SENT 1
 
+/* Who moves data that is more than a few hundred bytes. */
+enum message_way {
+    MESSAGE_BY_SIZE,        /* p2p decides: the sender up to PAMI_RNDV_BYTES */
+    MESSAGE_BY_SOURCE,      /* push: the sender, whatever the size */
+    MESSAGE_BY_DESTINATION, /* pull: the receiver, where it can read the sender's memory */
+};
+
 /*
  * Sends; never refuses for want of room.
  *   header    any length, copied
@@ -58,6 +65,12 @@ void message_register(struct context *context, enum message_id id,
 int message_send(struct context *context, uint32_t endpoint, enum message_id id, const void *header,
                  size_t header_bytes, const struct message_place *place, size_t bytes,
                  pami_event_function done, void *cookie);
+
+/* The same, when the sender knows better who should move the data. */
+int message_send_by(enum message_way way, struct context *context, uint32_t endpoint,
+                    enum message_id id, const void *header, size_t header_bytes,
+                    const struct message_place *place, size_t bytes, pami_event_function done,
+                    void *cookie);
 
 /*
  * The memory behind sends to `endpoint` that were given `cookie` and are not done goes away: what

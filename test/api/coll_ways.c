@@ -1,0 +1,134 @@
+/*
+ * Who moves the data of a tree. In rows named Pull the destination does, by single copies, also of
+ * messages that would be eager otherwise; in rows named Push the source does, whatever the size.
+ * What PAMI_STATS says of a context's copies shows it. Skipped where the kernel refuses copies
+ * between processes.
+ *
+ * Run: tasks=2,3,5 env="PAMI_STATS=1" timeout=60
+ * Run: tasks=3 env="PAMI_STATS=1 PAMI_COLL_SEGMENT=4096" timeout=60
+ * Run: tasks=2 env="PAMI_STATS=1 PAMI_RNDV_BYTES=1K" timeout=60
+ */
+#include <unistd.h>
+
+#include "coll.h"
+
+#define BYTES 24000u
+
+/* The row of a type whose name holds `part`. */
+static pami_algorithm_t row_of(struct job *job, pami_xfer_type_t type, const char *part)
+{
+    struct algorithms all = algorithms_of(world_of(job), type);
+    pami_algorithm_t found = 0;
+
+    for (size_t i = 0; i < all.count[0]; i++)
+        if (strstr(all.metadata[0][i].name, part) != NULL)
+            found = all.handle[0][i];
+    if (found == 0)
+        FAIL("no algorithm named %s", part);
+    algorithms_free(&all);
+    return found;
+}
+
+static char byte_of(size_t member, size_t i)
+{
+    return (char)(member * 37 + i * 11 + i / 256);
+}
+
+static void check_block(const char *block, size_t member)
+{
+    for (size_t i = 0; i < BYTES; i++)
+        if (block[i] != byte_of(member, i))
+            FAIL("byte %zu of member %zu", i, member);
+}
+
+/* A broadcast, a scatter and a gather of this row, from and to task 0. */
+static void run_all(struct job *job, const char *row)
+{
+    pami_endpoint_t root = job_endpoint(job, 0, 0);
+    char *all = test_zalloc(job->tasks * BYTES), *own = test_zalloc(BYTES);
+    struct told told;
+    pami_xfer_t xfer;
+
+    for (size_t i = 0; job->task == 0 && i < job->tasks * BYTES; i++)
+        all[i] = byte_of(i / BYTES, i % BYTES);
+    xfer = coll_xfer(row_of(job, PAMI_XFER_BROADCAST, row), &told);
+    xfer.cmd.xfer_broadcast = (pami_broadcast_t){root, all, PAMI_TYPE_BYTE, BYTES};
+    coll_run(job, job->context[0], &xfer);
+    check_block(all, 0);
+
+    xfer = coll_xfer(row_of(job, PAMI_XFER_SCATTER, row), &told);
+    xfer.cmd.xfer_scatter =
+        (pami_scatter_t){root, all, PAMI_TYPE_BYTE, BYTES, own, PAMI_TYPE_BYTE, BYTES};
+    coll_run(job, job->context[0], &xfer);
+    check_block(own, job->task);
+
+    memset(all, 0, job->tasks * BYTES);
+    xfer = coll_xfer(row_of(job, PAMI_XFER_GATHER, row), &told);
+    xfer.cmd.xfer_gather =
+        (pami_gather_t){root, own, PAMI_TYPE_BYTE, BYTES, all, PAMI_TYPE_BYTE, BYTES};
+    coll_run(job, job->context[0], &xfer);
+    for (size_t i = 0; job->task == 0 && i < job->tasks; i++)
+        check_block(all + i * BYTES, i);
+    free(all);
+    free(own);
+}
+
+/* Ends the job; returns the bytes that its context copied from other tasks' memory. */
+static unsigned long long finish(struct job *job)
+{
+    const char *what = "single copy: bytes";
+    unsigned long long bytes = 0;
+    FILE *told = tmpfile();
+    int before = dup(STDERR_FILENO);
+    char line[256];
+
+    CHECK(told != NULL && before >= 0);
+    job_barrier(job);
+    CHECK(dup2(fileno(told), STDERR_FILENO) >= 0);
+    job_destroy(job);
+    CHECK(dup2(before, STDERR_FILENO) >= 0);
+    close(before);
+    rewind(told);
+    while (fgets(line, sizeof line, told) != NULL) {
+        const char *at = strstr(line, what);
+
+        if (at != NULL)
+            bytes += strtoull(at + strlen(what), NULL, 10);
+    }
+    fclose(told);
+    return bytes;
+}
+
+static unsigned long long copied_by(const char *row, size_t *task)
+{
+    struct job job;
+
+    job_start(&job, "coll-ways", 1);
+    *task = job.task;
+    run_all(&job, row);
+    return finish(&job);
+}
+
+int main(void)
+{
+    static const char *const pushed[] = {":PushPipelinedBinomial:", ":PushHalvedBinomial:"};
+    static const char *const pulled[] = {":PullPipelinedBinomial:", ":PullHalvedBinomial:"};
+    size_t task;
+
+    for (size_t i = 0; i < 2; i++)
+        if (copied_by(pushed[i], &task) != 0)
+            FAIL("%s: data was pulled", pushed[i]);
+    for (size_t i = 0; i < 2; i++) {
+        unsigned long long bytes = copied_by(pulled[i], &task);
+
+        /* Task 0 gets its part of the gather, others at least a block of the broadcast and of the
+         * scatter. */
+        if (bytes == 0 && i == 0) {
+            printf("SKIP: no copies between processes\n");
+            return 77;
+        }
+        if (bytes < (task == 0 ? BYTES : 2 * BYTES))
+            FAIL("%s: only %llu bytes were pulled", pulled[i], bytes);
+    }
+    return 0;
+}
