@@ -29,6 +29,7 @@ int main(void)
 
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/ofi.h"
+#include "fuzz/ofi_reception.h"
 #include "util/log.h"
 
 enum {
@@ -383,37 +384,6 @@ int reception_ask(struct reception *reception, uint32_t from, uint32_t to)
     tell(from, to);
     tell(to, from);
     return 0;
-}
-
-uint32_t reception_life(struct reception *reception, uint32_t task)
-{
-    (void)reception, (void)task;
-    return 0;
-}
-
-uint32_t reception_revive(struct reception *reception, uint32_t task)
-{
-    return reception_life(reception, task);
-}
-
-void reception_announce(struct reception *reception, uint32_t from, uint32_t to)
-{
-    (void)reception, (void)from, (void)to;
-}
-
-void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count)
-{
-    (void)reception, (void)from, (void)to, (void)count;
-}
-
-void reception_slot_opened(struct reception *reception, struct ofi_slot *slot)
-{
-    (void)reception, (void)slot;
-}
-
-void reception_watch(struct reception *reception, struct ofi_slot *slot, bool on)
-{
-    (void)reception, (void)slot, (void)on;
 }
 
 static char content(uint32_t number, uint32_t at)

@@ -4,10 +4,11 @@
  * name whose other end is here; every frame goes to all the others. Says "ready", then runs until
  * it is ended, and the devices with it.
  *
- *     wire [--delay US] [--jitter US] [--loss PERMILLE] [--seed N] DEVICE NAMESPACE...
+ *     wire [--delay US] [--jitter US] [--loss PERMILLE] [--seed N] [--cut FILE] DEVICE NAMESPACE...
  *
  * A frame takes the delay and a random part of the jitter, so that later frames overtake it; a
  * frame in a thousand or so is lost. The same seed makes the same dice, though not the same frames.
+ * As soon as FILE exists, only TCP connections of the ports that it names get through.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,8 @@ enum {
     HOSTS_MAX = 16,
     FRAME_MAX = 1514,
     QUEUE_MAX = 8192, /* frames under way; more are lost, as in any switch */
+    PORTS_MAX = 16,
+    IP_AT = 14, /* after an Ethernet header */
     SKIP = 77
 };
 
@@ -43,6 +46,9 @@ static int devices[HOSTS_MAX];
 static uint32_t hosts;
 static struct frame *queue[QUEUE_MAX]; /* a heap, by due time */
 static uint32_t queued;
+static const char *cut; /* the file; NULL: none */
+static unsigned ports[PORTS_MAX];
+static uint32_t port_count;
 static uint64_t delay_ns, jitter_ns, loss, dice = 1, number;
 
 static uint64_t now_ns(void)
@@ -118,6 +124,36 @@ static int open_device(const char *name, const char *host)
     return fd;
 }
 
+static void read_ports(void)
+{
+    FILE *file = fopen(cut, "r");
+
+    if (file == NULL)
+        return;
+    while (port_count < PORTS_MAX && fscanf(file, "%u", &ports[port_count]) == 1)
+        port_count++;
+    fclose(file);
+}
+
+/* Of TCP over IPv4, which connections. */
+static bool gets_through(const unsigned char *data, size_t bytes)
+{
+    const unsigned char *ip = data + IP_AT;
+    const unsigned char *tcp;
+
+    if (cut != NULL && port_count == 0)
+        read_ports();
+    if (port_count == 0 || bytes < IP_AT + 20 || data[12] != 8 || data[13] != 0 || ip[9] != 6)
+        return true;
+    tcp = ip + 4 * (ip[0] & 15);
+    if (tcp + 4 > data + bytes)
+        return true;
+    for (uint32_t i = 0; i < port_count; i++)
+        if (ports[i] == tcp[0] * 256u + tcp[1] || ports[i] == tcp[2] * 256u + tcp[3])
+            return true;
+    return false;
+}
+
 static void take(uint32_t from)
 {
     for (;;) {
@@ -127,7 +163,8 @@ static void take(uint32_t from)
 
         if (bytes <= 0)
             return;
-        if (bytes > FRAME_MAX || queued == QUEUE_MAX || below(1000) < loss)
+        if (bytes > FRAME_MAX || queued == QUEUE_MAX || below(1000) < loss ||
+            !gets_through(data, (size_t)bytes))
             continue;
         frame = malloc(sizeof *frame);
         if (frame == NULL)
@@ -191,6 +228,8 @@ int main(int argc, char **argv)
             jitter_ns = value * 1000;
         else if (strcmp(argv[i], "--loss") == 0)
             loss = value;
+        else if (strcmp(argv[i], "--cut") == 0)
+            cut = argv[i + 1];
         else if (strcmp(argv[i], "--seed") == 0)
             dice = value;
         else

@@ -107,10 +107,11 @@ static int take_packet(struct ofi_link *link, struct ofi_frame *frame, size_t by
 /* The device's own frames. */
 static void take_report(struct ofi_link *link, const struct ofi_frame *frame)
 {
+    link->pulse.heard = true;
     if (frame->head.aux == 0)
         return;
     link->wanted = frame->sequence;
-    if (link->wanted == link->received)
+    if ((int32_t)(link->received - link->wanted) >= 0)
         owe(link);
 }
 

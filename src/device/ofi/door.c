@@ -116,6 +116,22 @@ void reception_leave(struct reception *reception, uint32_t from, uint32_t to, ui
     request(reception, &message);
 }
 
+int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer)
+{
+    const struct message message = {
+        .kind = answer ? MESSAGE_BEAT : MESSAGE_PULSE, .from = from, .to = to};
+
+    return request(reception, &message);
+}
+
+/* Nobody is told when there is no memory: the next silence will be noticed as well. */
+void reception_cut(struct reception *reception, uint32_t to, uint32_t life)
+{
+    const struct message message = {.kind = MESSAGE_CUT, .to = to, .count = life};
+
+    request(reception, &message);
+}
+
 uint32_t reception_life(struct reception *reception, uint32_t task)
 {
     const struct peer *peer;

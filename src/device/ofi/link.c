@@ -161,6 +161,7 @@ bool ofi_link_live(struct ofi_link *link, uint32_t life)
     link->wanted = link->mark = link->lost = link->asked = 0;
     link->sent = link->sent_units = link->sent_read = 0;
     link->received = link->received_units = link->reported = 0;
+    link->pulse = (struct ofi_pulse){0};
     link->slot->last = NULL;
     set_life(link, life);
     return true;

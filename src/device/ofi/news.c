@@ -31,6 +31,10 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
         peer_dead(slot, notice->endpoint, notice->life);
         return true;
     }
+    if (notice->kind == NOTICE_PULSE || notice->kind == NOTICE_BEAT) {
+        ofi_pulse_take(slot, notice);
+        return true;
+    }
     link = ofi_link_get(slot, notice->endpoint);
     if (link == NULL) {
         log_error("ofi: out of memory: endpoint %u stays unknown", notice->endpoint);

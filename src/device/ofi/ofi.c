@@ -100,6 +100,7 @@ static int connect_job(struct ofi_device *device, char *why, size_t size)
         snprintf(why, size, "a task left during start-up: %s", strerror(-fenced));
     if (fenced != 0 || published != 0)
         return fenced != 0 ? fenced : published;
+    log_info("ofi: the others find this task at %s", card);
     error = learn_key(device);
     if (error != 0) {
         snprintf(why, size, "the job has no key: %s", strerror(-error));

@@ -9,6 +9,7 @@
  *   arrive.c      receiving
  *   port.c        completions, house-keeping
  *   news.c        what the reception tells a slot
+ *   pulse.c       links that are cut although both ends live
  *   read.c        large data by remote reads
  *   sleep.c       contexts that sleep
  *   reception.c   the thread that knows the other tasks: who they are, where, and whether alive
@@ -21,7 +22,8 @@
  * which only the context's owner touches. Everything about endpoints (addresses, leaving, dying)
  * goes over a TCP connection per pair of tasks that have to do with each other, which one thread of
  * the process, the reception, looks after: a task answers such questions, and counts as alive,
- * also while it computes. The kernel's keep-alives on these connections are the heartbeats.
+ * also while it computes. The kernel's keep-alives on these connections are its heartbeats; links
+ * have their own (pulse.c).
  *
  * Contexts and reception share the lists under device->lock and a few atomic flags, nothing else.
  */
@@ -109,6 +111,8 @@ enum notice_kind {
     NOTICE_NAME,   /* the remote endpoint is there, this is its name */
     NOTICE_CLOSED, /* it has closed, after `count` packets to us */
     NOTICE_DEAD,   /* all endpoints of task `endpoint` have gone */
+    NOTICE_PULSE,  /* it wants a sign of life, see pulse.c */
+    NOTICE_BEAT,   /* it has given one */
 };
 
 struct ofi_notice {
@@ -208,6 +212,10 @@ struct ofi_slot {
     bool sleeps;      /* has slept: whether there can be edges is known */
     bool edges;       /* cq_fd tells of changes, after epoll_wait has taken what was */
     uint32_t false_alarms;
+
+    /* Not under the lock. */
+    uint64_t pulse_at; /* ns: the next look at the links' pulses */
+    bool pulse_owed;   /* somebody waits for a sign of life */
 };
 
 struct ofi_port {
@@ -221,6 +229,18 @@ enum link_state {
     LINK_UP,     /* packets can go */
     LINK_CLOSED, /* the remote context has left; asking may bring it back */
     LINK_DEAD,   /* the remote task has left for good */
+};
+
+/* Whether packets get through, see pulse.c: what was known when it was looked at last. */
+struct ofi_pulse {
+    uint64_t since; /* ns: when the present silence was noticed first; 0: there is none */
+    uint32_t received, sent_read, held_count;
+    uint32_t answers; /* that came over the reception during the silence, */
+    bool answered;    /* ... or will count at the next look */
+    bool asked;       /* one is to come */
+    bool owed;        /* the other one wants one */
+    bool heard;       /* something came that is not counted elsewhere */
+    bool expects;     /* a remote read is under way */
 };
 
 /*
@@ -260,6 +280,7 @@ struct ofi_link {
     struct ofi_buffer *open; /* NULL: nothing has gathered */
     struct list backlog;
     struct list link, owing, blocked, gathering;
+    struct ofi_pulse pulse;
 };
 
 struct ofi_device {
@@ -358,11 +379,17 @@ void ofi_sleep(struct port *port, uint64_t microseconds);
 void ofi_wake(struct port *port);
 void ofi_tend(struct port *port, void (*gone)(void *context, uint32_t endpoint));
 bool ofi_settled(struct port *port);
+bool ofi_slot_has_arrivals(struct ofi_slot *slot); /* a look into the queue */
+
+/* pulse.c */
+void ofi_pulse_tend(struct ofi_slot *slot);
+void ofi_pulse_take(struct ofi_slot *slot, const struct ofi_notice *notice);
 
 /* read.c */
 int ofi_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,
             struct transfer *transfer);
 int ofi_reads_progress(struct ofi_slot *slot);
+void ofi_reads_expect(struct ofi_slot *slot); /* for pulse.c */
 void ofi_reads_give_up(struct ofi_slot *slot, struct ofi_link *link, int error);
 void ofi_reads_finish(struct ofi_slot *slot); /* the endpoint is closed: free what is left */
 
@@ -373,6 +400,8 @@ void reception_close(struct reception *reception);
 int reception_ask(struct reception *reception, uint32_t from, uint32_t to);
 void reception_announce(struct reception *reception, uint32_t from, uint32_t to);
 void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count);
+int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer);
+void reception_cut(struct reception *reception, uint32_t to, uint32_t life);
 uint32_t reception_life(struct reception *reception, uint32_t task);
 uint32_t reception_revive(struct reception *reception, uint32_t task);
 void reception_slot_opened(struct reception *reception, struct ofi_slot *slot);

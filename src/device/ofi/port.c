@@ -101,6 +101,11 @@ static uint32_t look(struct ofi_slot *slot)
     return slot->stash_count;
 }
 
+bool ofi_slot_has_arrivals(struct ofi_slot *slot)
+{
+    return look(slot) != 0;
+}
+
 /* What is in the stash now. */
 static int take_stash(struct ofi_slot *slot)
 {
@@ -224,6 +229,7 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
     if (atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)
         ofi_news(slot);
     ofi_links_flush(slot);
+    ofi_pulse_tend(slot);
     list_for_each (item, &slot->links) {
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
 

@@ -92,6 +92,7 @@ static void piece_done(struct ofi_slot *slot, struct ofi_operation *operation, i
 
     piece->busy = false;
     read->open--;
+    read->from->pulse.heard = read->from->pulse.heard || error == 0;
     if (error != 0 && read->error == 0) {
         log_info("ofi: a remote read from endpoint %u failed: %s", read->from->path.endpoint,
                  fi_strerror(error));
@@ -156,6 +157,15 @@ int ofi_reads_progress(struct ofi_slot *slot)
         count += read->issued != before;
     }
     return count;
+}
+
+/* Whose links must not be silent. */
+void ofi_reads_expect(struct ofi_slot *slot)
+{
+    struct list *item;
+
+    list_for_each (item, &slot->reads)
+        list_entry(item, struct remote_read, link)->from->pulse.expects = true;
 }
 
 /* `error` 0: without a word. */

@@ -174,6 +174,11 @@ static void send_message(struct reception *reception, const struct message *mess
 
     if (peer == NULL)
         return;
+    if (message->kind == MESSAGE_CUT) {
+        if (message->count == peer->life)
+            peer_died(reception, peer, "is cut off");
+        return;
+    }
     if (peer->dead) {
         if (message->kind == MESSAGE_ASK)
             tell_dead(reception, peer);
@@ -264,6 +269,12 @@ static void take_message(void *cookie, struct connection *connection, const stru
     case MESSAGE_NAME:
     case MESSAGE_BACK:
         notice.kind = NOTICE_NAME;
+        break;
+    case MESSAGE_PULSE:
+        notice.kind = NOTICE_PULSE;
+        break;
+    case MESSAGE_BEAT:
+        notice.kind = NOTICE_BEAT;
         break;
     case MESSAGE_LEAVE:
         notice.counted = true;

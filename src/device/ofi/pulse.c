@@ -1,0 +1,141 @@
+/*
+ * Heartbeats of links: whether packets still get through to somebody who lives.
+ *
+ * That a task has died or its host was cut off, the reception hears by itself. A link can be cut
+ * alone: fabric and receptions use different networks, a firewall has forgotten a connection that
+ * was idle, a provider has lost its connection and says nothing. So a link over which something is
+ * under way, and over which nothing has come for a quarter of the peer timeout, is asked for a sign
+ * on both planes: by a frame over the link itself, which the other context answers over the link,
+ * and by a message over the reception, which that *context* answers as well, from its advance, when
+ * its queue is empty. When answers keep coming over the reception, and nothing comes over the link
+ * for the peer timeout, the link is cut, and the task counts as dead.
+ *
+ * Who does not advance answers neither and is not dead, however long it takes: what proves a cut is
+ * that both contexts have looked into empty queues several times meanwhile. A link that never
+ * worked in this life has longer: connections are made by processes. Costs nothing where nothing is
+ * under way, one frame and one message per round where the other one is slow, and never more than
+ * one round at a time.
+ */
+#include <string.h>
+
+#include "device/ofi/ofi.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/* Looks at the links in a peer timeout; quiet ones before the first question; answers that prove
+ * something. */
+#define LOOKS 12u
+#define LOOKS_QUIET 3u
+#define ANSWERS_MIN 5u
+/* More time for a link that nothing has ever come over. */
+#define UNPROVEN_FACTOR 12u
+
+static bool expects_something(const struct ofi_link *link)
+{
+    return link->pulse.expects || !list_empty(&link->backlog) ||
+           (link->sent_read != link->sent_units && link->lost != link->sent_units);
+}
+
+static bool has_heard_something(const struct ofi_link *link)
+{
+    const struct ofi_pulse *pulse = &link->pulse;
+
+    return pulse->heard || pulse->received != link->received ||
+           pulse->sent_read != link->sent_read || pulse->held_count != link->held_count;
+}
+
+static void question(struct ofi_link *link)
+{
+    struct ofi_slot *slot = link->slot;
+
+    ofi_link_report(link, true);
+    link->pulse.asked =
+        reception_pulse(slot->device->reception, slot->endpoint, link->path.endpoint, false) == 0;
+}
+
+/* `empty`: our queue holds nothing that has not been looked at. */
+static void examine(struct ofi_link *link, uint64_t now, uint64_t look_ns, bool empty)
+{
+    struct ofi_pulse *pulse = &link->pulse;
+    bool quiet = expects_something(link) && !has_heard_something(link);
+    bool proven = link->received != 0 || link->sent_read != 0;
+    uint64_t limit = LOOKS * look_ns * (proven ? 1 : UNPROVEN_FACTOR);
+
+    pulse->received = link->received;
+    pulse->sent_read = link->sent_read;
+    pulse->held_count = link->held_count;
+    pulse->heard = pulse->expects = false;
+    if (link->state != LINK_UP || link->leaving)
+        pulse->asked = quiet = false;
+    if (!quiet || pulse->since == 0) {
+        pulse->since = quiet ? now : 0;
+        pulse->answers = 0;
+        pulse->answered = false;
+        return;
+    }
+    if (pulse->answered && empty)
+        pulse->answers++;
+    pulse->answered = false;
+    if (now - pulse->since < LOOKS_QUIET * look_ns || pulse->asked)
+        return;
+    if (now - pulse->since < limit || pulse->answers < ANSWERS_MIN) {
+        question(link);
+        return;
+    }
+    log_warn("ofi: endpoint %u lives, but for %.1f s no packet has come from it or got there: "
+             "its task counts as dead",
+             link->path.endpoint, 1e-9 * (double)(now - pulse->since));
+    reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
+    memset(pulse, 0, sizeof(*pulse));
+}
+
+/* Our queue is empty, and what was in it has been looked at. */
+static void answer_all(struct ofi_slot *slot)
+{
+    struct list *item;
+
+    slot->pulse_owed = false;
+    list_for_each (item, &slot->links) {
+        struct ofi_link *link = list_entry(item, struct ofi_link, link);
+
+        if (!link->pulse.owed)
+            continue;
+        link->pulse.owed = false;
+        reception_pulse(slot->device->reception, slot->endpoint, link->path.endpoint, true);
+    }
+}
+
+void ofi_pulse_tend(struct ofi_slot *slot)
+{
+    uint64_t look_ns = slot->device->peer_timeout_ms * UINT64_C(1000000) / LOOKS;
+    uint64_t now = clock_now_ns();
+    struct list *item;
+    bool empty;
+
+    if (!slot->pulse_owed && now < slot->pulse_at)
+        return;
+    empty = !ofi_slot_has_arrivals(slot);
+    if (slot->pulse_owed && empty)
+        answer_all(slot);
+    if (now < slot->pulse_at)
+        return;
+    slot->pulse_at = now + look_ns;
+    ofi_reads_expect(slot);
+    list_for_each (item, &slot->links)
+        examine(list_entry(item, struct ofi_link, link), now, look_ns, empty);
+}
+
+void ofi_pulse_take(struct ofi_slot *slot, const struct ofi_notice *notice)
+{
+    struct ofi_link *link = u32map_get(&slot->map, notice->endpoint);
+
+    if (link == NULL || notice->life != link->life)
+        return;
+    if (notice->kind == NOTICE_PULSE) {
+        link->pulse.owed = true;
+        slot->pulse_owed = true;
+        return;
+    }
+    link->pulse.asked = false;
+    link->pulse.answered = true;
+}

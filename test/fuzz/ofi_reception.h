@@ -1,0 +1,52 @@
+/*
+ * In place of the reception (src/device/ofi/reception.c): nobody listens, leaves or dies. Who
+ * includes this has a reception_ask of its own.
+ */
+#ifndef LIBPAMI_FUZZ_OFI_RECEPTION_H
+#define LIBPAMI_FUZZ_OFI_RECEPTION_H
+
+#include "device/ofi/ofi.h"
+
+uint32_t reception_life(struct reception *reception, uint32_t task)
+{
+    (void)reception, (void)task;
+    return 0;
+}
+
+int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer)
+{
+    (void)reception, (void)from, (void)to, (void)answer;
+    return 0;
+}
+
+void reception_cut(struct reception *reception, uint32_t to, uint32_t life)
+{
+    (void)reception, (void)to, (void)life;
+}
+
+uint32_t reception_revive(struct reception *reception, uint32_t task)
+{
+    return reception_life(reception, task);
+}
+
+void reception_announce(struct reception *reception, uint32_t from, uint32_t to)
+{
+    (void)reception, (void)from, (void)to;
+}
+
+void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count)
+{
+    (void)reception, (void)from, (void)to, (void)count;
+}
+
+void reception_slot_opened(struct reception *reception, struct ofi_slot *slot)
+{
+    (void)reception, (void)slot;
+}
+
+void reception_watch(struct reception *reception, struct ofi_slot *slot, bool on)
+{
+    (void)reception, (void)slot, (void)on;
+}
+
+#endif

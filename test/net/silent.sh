@@ -1,0 +1,51 @@
+#!/bin/bash
+# Of two hosts only the network of the provider is cut: the processes live, their kernels answer, and
+# the receptions talk on. Everything that is under way ends with an error on both sides all the same,
+# within about the peer timeout, and one of them says why.
+#
+# Run: timeout=180
+. "$(dirname "$0")/functions"
+
+need_launcher hydra
+hosts 2 --cut "$scratch/keep"
+export PAMI_PEER_TIMEOUT=2 PAMI_LOG=info
+what='a silent network'
+# The launcher's own connection is cut as well: see cut.sh.
+cat >"$scratch/task" <<TASK
+#!/bin/sh
+exec "$build/test/net/stream" --limit 40 >"$scratch/task.\$PMI_RANK" 2>&1
+TASK
+chmod +x "$scratch/task"
+export -f on hydra places
+export scratch host_count
+timeout -k 2 $((100 * factor)) bash -c 'hydra "$@"' hydra 2 "$scratch/task" \
+    >"$scratch/out" 2>"$scratch/err" &
+job=$!
+
+# both TEXT: both tasks say so, in time
+both() {
+    for _ in $(seq $((400 * factor))); do
+        [ "$(grep -ls "$1" "$scratch"/task.? | wc -l)" != 2 ] || return 0
+        sleep 0.1
+    done
+    complain "not both: $1"
+}
+
+both streaming
+sed -n 's|.*find this task at .*/\([0-9]*\)$|\1|p' "$scratch"/task.? >"$scratch/ports"
+[ "$(wc -l <"$scratch/ports")" = 2 ] || complain 'not two receptions'
+sleep 0.5
+start=$(now)
+mv "$scratch/ports" "$scratch/keep"
+both 'gone after\|nothing for'
+passed=$(($(now) - start))
+cat "$scratch"/task.?
+for i in 0 1; do
+    grep -q "^task $i: gone after" "$scratch/task.$i" || complain "task $i does not notice"
+    grep -q 'do not end' "$scratch/task.$i" && complain "task $i: later operations do not end"
+done
+grep -q 'lives, but for' "$scratch"/task.? || complain 'nobody says why'
+[ $passed -lt $((10000 * factor)) ] || complain "took $passed ms"
+kill $job 2>/dev/null
+wait $job 2>/dev/null
+finish
