@@ -52,6 +52,9 @@ static int find_members(struct shm_device *device, struct bootstrap *bootstrap, 
 
     device->pretended = network_by_segment(bootstrap);
     count = device->pretended ? bootstrap->tasks : bootstrap->local_count;
+    device->per_member = 1;
+    if (!device->pretended && network_is_pretended(bootstrap))
+        device->per_member = (double)bootstrap->tasks / bootstrap->local_count;
     if (servers)
         count += device->pretended ? bootstrap->servers : bootstrap->local_servers;
     device->members = calloc(count, sizeof(*device->members));
@@ -169,7 +172,7 @@ static double shm_load(struct device *base)
         if (all > 0)
             load += (double)CPU_COUNT(&shared) / all;
     }
-    return load;
+    return load * device->per_member;
 }
 
 /* Who may run everywhere is bound to nothing. */
