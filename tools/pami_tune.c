@@ -335,7 +335,7 @@ static void write_head(FILE *to, const struct settings *settings)
             "that.\n"
             " *\n"
             " *     MEASURED(TYPE, \"Algorithm\", bytes from, to, members from, to, nodes: ANY, "
-            "ONE or SEVERAL)\n"
+            "ONE, SEVERAL or NETWORK)\n"
             " *\n"
             " * %s, %u processors.\n"
             " */\n",

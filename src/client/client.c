@@ -17,6 +17,7 @@
 #include "bootstrap/digest.h"
 #include "coll/coll.h"
 #include "coll/tuned.h"
+#include "device/network.h"
 #include "geometry/geometry.h"
 #include "p2p/p2p.h"
 #include "util/clock.h"
@@ -326,6 +327,7 @@ pami_result_t PAMI_Client_create(const char *name, pami_client_t *out,
     if (error == 0)
         error = tuned_join(&client->core, client->key);
     if (error == 0) {
+        client->core.network = bootstrap->nodes > 1 && !network_by_segment(bootstrap);
         client->core.yield = client_yield_policy(client);
         client->core.spin_passes = client_spin_passes(client->core.yield);
         error = enlist(client);

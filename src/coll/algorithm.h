@@ -23,6 +23,7 @@
 #define NEEDS_EVEN 4u         /* members */
 #define NEEDS_ONE_NODE 8u     /* all members share a node's memory */
 #define NEEDS_LEVELS 16u      /* several nodes, one of them with several members */
+#define NEEDS_CONSECUTIVE 32u /* ranks of the members of each node */
 
 struct collective;
 struct group;

@@ -7,7 +7,8 @@
  *     allreduce Rabenseifner 64K- 4-7 one
  *
  * with blanks or colons between its words. BYTES and MEMBERS are ranges LOW-HIGH, LOW- or one
- * number (suffixes K, M, G); NODES is "one", "several" or "any", which is also meant without it.
+ * number (suffixes K, M, G); NODES is "one", "several", "network" (several, and a network
+ * between them) or "any", which is also meant without it.
  */
 #ifndef LIBPAMI_COLL_CHOICE_H
 #define LIBPAMI_COLL_CHOICE_H
@@ -35,6 +36,7 @@ enum choice_nodes {
     NODES_ANY,
     NODES_ONE,
     NODES_SEVERAL,
+    NODES_NETWORK, /* several that are not pretended by a launcher and joined by memory */
 };
 
 struct choice {

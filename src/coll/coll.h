@@ -105,8 +105,9 @@ void coll_ends(struct group *group);
 struct group *coll_group_of(const char *function, struct context *context,
                             pami_algorithm_t algorithm);
 
-/* What a geometry keeps in `places` when it has so many members on so many nodes. */
-int group_places_like(uint32_t members, uint32_t nodes);
+/* What a geometry keeps in `places` when it has so many members on so many nodes, pretended ones or
+ * with a network between them. */
+int group_places_like(uint32_t members, uint32_t nodes, bool network);
 
 /* This member has the run with this number behind it. */
 bool coll_has_run(const struct group *group, uint32_t sequence);

@@ -20,6 +20,9 @@
 #include "p2p/message.h"
 #include "type/type.h"
 
+/* Contributions up to this are copied at the call: programs pass memory that is gone afterwards. */
+#define COLLECTIVE_KEEP_BYTES 512u
+
 /* How the blocks of a buffer follow one another. */
 enum blocks {
     BLOCKS_ONE,    /* there is one */

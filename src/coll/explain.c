@@ -13,6 +13,7 @@
 #include "coll/collective.h"
 #include "coll/report.h"
 #include "coll/shared/arena.h"
+#include "device/network.h"
 #include "util/option.h"
 
 #define ELEMENT_BYTES 8 /* of reductions, unless the message is smaller */
@@ -80,6 +81,7 @@ int explain_parse(const char *text, struct explain_question *question, char *why
     question->type = (pami_xfer_type_t)type;
     question->members = (uint32_t)members;
     question->nodes = (uint32_t)nodes;
+    question->pretended = option_choice(OPT_NETWORK) == NETWORK_SHM;
     return 0;
 }
 
@@ -94,7 +96,8 @@ static void say(explain_print *print, void *cookie, const char *line)
 static void make_subject(struct subject *subject, const struct explain_question *question)
 {
     memset(subject, 0, sizeof(*subject));
-    atomic_init(&subject->geometry.places, group_places_like(question->members, question->nodes));
+    atomic_init(&subject->geometry.places,
+                group_places_like(question->members, question->nodes, !question->pretended));
     subject->group.geometry = &subject->geometry;
     subject->group.state = &subject->state;
     subject->group.size = question->members;
@@ -146,7 +149,9 @@ static void say_verdict(enum select_verdict verdict, const struct choice *choice
         break;
     case SELECT_NODES:
         snprintf(text, size, "no: for members on %s",
-                 choice->nodes == NODES_ONE ? "one node" : "several nodes");
+                 choice->nodes == NODES_ONE       ? "one node"
+                 : choice->nodes == NODES_SEVERAL ? "several nodes"
+                                                  : "several nodes with a network between them");
         break;
     case SELECT_NO_MESSAGES:
         snprintf(text, size, "no: not over messages");

@@ -4,6 +4,7 @@
 #ifndef LIBPAMI_COLL_EXPLAIN_H
 #define LIBPAMI_COLL_EXPLAIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ struct explain_question {
     pami_xfer_type_t type;
     uint64_t bytes; /* as choices have them; see select_bytes */
     uint32_t members, nodes;
+    bool pretended; /* nodes that are joined by memory; a network otherwise */
 };
 
 /* "TYPE:BYTES:MEMBERS[:NODES]". 0, or -EINVAL and *why. */

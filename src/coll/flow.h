@@ -10,7 +10,7 @@
 
 #include "coll/machine.h"
 
-#define FLOW_LINKS 5u
+#define FLOW_LINKS 6u
 #define FLOW_SEGMENTS_MAX 64u
 
 /* What happens to one segment on this member, in order. */

@@ -9,7 +9,7 @@
  *   allreduce  to the leader; among leaders; from the leader
  *
  * Where a root does not lead its domain, its leader stands between it and the others. The other
- * types are in hierarchy_gather.c and hierarchy_all.c.
+ * types are in hierarchy_gather.c, hierarchy_all.c and hierarchy_scan.c.
  *
  * Links are machines of whatever algorithm Auto takes for their groups, so the leaders' part may
  * become anything else; in domains that divide in turn they are hierarchies again. Source:
@@ -380,6 +380,12 @@ static void link_segment(struct build *build, const struct collective *part)
         break;
     case PAMI_XFER_ALLTOALL:
         hierarchy_alltoall(build, part);
+        break;
+    case PAMI_XFER_SCAN:
+        hierarchy_scan(build, part);
+        break;
+    case PAMI_XFER_REDUCE_SCATTER:
+        hierarchy_reduce_scatter(build, part);
         break;
     default:
         link_broadcast(build, part);

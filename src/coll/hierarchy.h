@@ -100,10 +100,12 @@ void store_unpack(struct build *build, struct store *store);
 void hierarchy_copy(struct build *build, const struct area_map *from, const struct area_map *to,
                     uint64_t bytes);
 
-/* Links of one collective: hierarchy_gather.c, hierarchy_all.c */
+/* Links of one collective: hierarchy_gather.c, hierarchy_all.c, hierarchy_scan.c */
 void hierarchy_gather(struct build *build, const struct collective *from);
 void hierarchy_scatter(struct build *build, const struct collective *from);
 void hierarchy_allgather(struct build *build, const struct collective *from);
 void hierarchy_alltoall(struct build *build, const struct collective *from);
+void hierarchy_scan(struct build *build, const struct collective *from);
+void hierarchy_reduce_scatter(struct build *build, const struct collective *from);
 
 #endif

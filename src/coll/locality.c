@@ -99,12 +99,15 @@ uint32_t locality_domain(const struct locality *locality, unsigned level, uint32
 
 /* ---- groups ---- */
 
-/* What is remembered: PLACES_KNOWN, whether all are on one node, and above PLACES_LEVEL the level
- * at which the group divides, plus 1. */
+/* What is remembered: PLACES_KNOWN, whether all are on one node, whether a network is between them,
+ * whether the domains into which it divides have consecutive ranks, and above PLACES_LEVEL the
+ * level at which it does, plus 1. */
 enum places {
     PLACES_KNOWN = 1,
     PLACES_ONE_NODE = 2,
-    PLACES_LEVEL = 4,
+    PLACES_NETWORK = 4,
+    PLACES_CONSECUTIVE = 8,
+    PLACES_LEVEL = 16,
 };
 
 /* Domains of a level among the members; 0: too many members to look, or out of memory. */
@@ -140,6 +143,22 @@ static unsigned find_level(const struct locality *locality, const struct topolog
     return LEVELS;
 }
 
+/* The rank after a domain's last one begins a domain that was not there before. */
+static bool is_consecutive(const struct locality *locality, unsigned level,
+                           const struct topology *topology)
+{
+    uint32_t domains = count_domains(locality, level, topology), changes = 0, last = 0;
+
+    for (uint32_t rank = 0; rank < topology->size; rank++) {
+        uint32_t task = endpoint_task(topology_endpoint(topology, rank));
+        uint32_t domain = locality_domain(locality, level, task);
+
+        changes += rank == 0 || domain != last;
+        last = domain;
+    }
+    return changes == domains;
+}
+
 static int find_places(const struct client_core *core, const struct topology *topology)
 {
     struct locality locality, truth = {.bootstrap = core->bootstrap};
@@ -150,7 +169,13 @@ static int find_places(const struct client_core *core, const struct topology *to
     level = find_level(&locality, topology);
     if (count_domains(&truth, LEVEL_NODE, topology) == 1)
         places |= PLACES_ONE_NODE;
-    return level == LEVELS ? places : places + PLACES_LEVEL * (int)(level + 1);
+    else if (core->network)
+        places |= PLACES_NETWORK;
+    if (level == LEVELS)
+        return places;
+    if (is_consecutive(&locality, level, topology))
+        places |= PLACES_CONSECUTIVE;
+    return places + PLACES_LEVEL * (int)(level + 1);
 }
 
 /* Sub-groups of leaders do not divide again: what would is their domains. */
@@ -172,16 +197,23 @@ static int places_of(const struct group *group)
     return known;
 }
 
-int group_places_like(uint32_t members, uint32_t nodes)
+int group_places_like(uint32_t members, uint32_t nodes, bool network)
 {
+    int places = PLACES_KNOWN | PLACES_CONSECUTIVE | (network ? PLACES_NETWORK : 0);
+
     if (nodes == 1)
         return PLACES_KNOWN | PLACES_ONE_NODE;
-    return nodes == members ? PLACES_KNOWN : PLACES_KNOWN + PLACES_LEVEL * (LEVEL_NODE + 1);
+    return nodes == members ? places : places + PLACES_LEVEL * (LEVEL_NODE + 1);
 }
 
 bool group_on_one_node(const struct group *group)
 {
     return (places_of(group) & PLACES_ONE_NODE) != 0;
+}
+
+bool group_over_network(const struct group *group)
+{
+    return (places_of(group) & PLACES_NETWORK) != 0;
 }
 
 unsigned group_level(const struct group *group)
@@ -191,6 +223,11 @@ unsigned group_level(const struct group *group)
     if (places < PLACES_LEVEL || group->channel >= COLL_CHANNEL_INNER)
         return LEVELS;
     return (unsigned)(places / PLACES_LEVEL) - 1;
+}
+
+bool group_is_consecutive(const struct group *group)
+{
+    return (places_of(group) & PLACES_CONSECUTIVE) != 0;
 }
 
 bool group_has_levels(const struct group *group)

@@ -118,10 +118,16 @@ int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks
 /* All members of a group are tasks of one node. Remembered; the same on all members. */
 bool group_on_one_node(const struct group *group);
 
+/* They are on several nodes, and a network is between these. */
+bool group_over_network(const struct group *group);
+
 /* The level (locality.h) at which its members divide into several domains, one of them with several
  * members; LEVELS: at none. The same on all members. */
 unsigned group_level(const struct group *group);
 bool group_has_levels(const struct group *group);
+
+/* The ranks of each of these domains follow one another. */
+bool group_is_consecutive(const struct group *group);
 
 /* The group made for a channel, or NULL. */
 struct group *group_sub(const struct group *parent, uint32_t channel);

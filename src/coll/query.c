@@ -85,6 +85,8 @@ unsigned algorithm_unmet_by_members(const struct algorithm *row, const struct gr
         unmet |= NEEDS_ONE_NODE;
     if ((row->needs & NEEDS_LEVELS) && !group_has_levels(group))
         unmet |= NEEDS_LEVELS;
+    if ((row->needs & NEEDS_CONSECUTIVE) && !group_is_consecutive(group))
+        unmet |= NEEDS_CONSECUTIVE;
     return unmet;
 }
 

@@ -40,6 +40,7 @@ void report_needs(unsigned needs, char *text, size_t size)
         {NEEDS_EVEN, "an even number of members"},
         {NEEDS_ONE_NODE, "members on one node"},
         {NEEDS_LEVELS, "several nodes, one with several members"},
+        {NEEDS_CONSECUTIVE, "consecutive ranks on each node"},
     };
     size_t used = 0;
 

@@ -18,11 +18,15 @@
 #define ALL_MEMBERS CHOICE_MEMBERS_MAX
 #define K UINT64_C(1024)
 
+/* Most preferences are for any nodes. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+
 struct preference {
     pami_xfer_type_t type;
     const char *name;
     uint64_t bytes_max;
     uint32_t members_max;
+    enum choice_nodes nodes;
 };
 
 /*
@@ -42,6 +46,18 @@ static const struct preference preferences[] = {
     {PAMI_XFER_ALLTOALL, "Shared", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_SCAN, "Shared", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_REDUCE_SCATTER, "Shared", ALL_SIZES, ALL_MEMBERS},
+    /* A message between nodes costs more than all that is done in a node (bench/RESULTS.md). */
+    {PAMI_XFER_BARRIER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_BROADCAST, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_REDUCE, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_ALLREDUCE, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_GATHER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_SCATTER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_ALLGATHER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_ALLGATHERV, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_SCAN, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_REDUCE_SCATTER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_ALLTOALL, "Hierarchical", 1 * K, ALL_MEMBERS, NODES_NETWORK},
     /* Few members on several nodes: fewer steps one after the other (4 tasks on two pretended nodes
      * and 2 cores: barrier 8.2 us, by levels 13-17; allreduce of 8 bytes 12.7, by levels 15.1). */
     {PAMI_XFER_BARRIER, "Dissemination", ALL_SIZES, 8},
@@ -60,6 +76,7 @@ static const struct preference preferences[] = {
     {PAMI_XFER_BROADCAST, "Binomial", ALL_SIZES, ALL_MEMBERS},
 
     {PAMI_XFER_REDUCE, "Binomial", 32 * K, ALL_MEMBERS},
+    {PAMI_XFER_REDUCE, "PipelinedBinomial", 256 * K, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_REDUCE, "Rabenseifner", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_REDUCE, "Binomial", ALL_SIZES, ALL_MEMBERS},
 
@@ -67,6 +84,8 @@ static const struct preference preferences[] = {
     {PAMI_XFER_ALLREDUCE, "Rabenseifner", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_ALLREDUCE, "RecursiveDoubling", ALL_SIZES, ALL_MEMBERS},
 
+    {PAMI_XFER_SCAN, "RecursiveDoubling", 16 * K, ALL_MEMBERS},
+    {PAMI_XFER_SCAN, "Linear", ALL_SIZES, 8, NODES_NETWORK},
     {PAMI_XFER_SCAN, "RecursiveDoubling", ALL_SIZES, ALL_MEMBERS},
 
     {PAMI_XFER_REDUCE_SCATTER, "RecursiveHalving", 64 * K, ALL_MEMBERS},
@@ -228,6 +247,7 @@ static int add_preferences(struct choice_list *list, pami_xfer_type_t type)
             .bytes_max = from->bytes_max,
             .members_min = 1,
             .members_max = from->members_max,
+            .nodes = (uint8_t)from->nodes,
             .origin = CHOICE_BUILT_IN,
         };
 
@@ -305,6 +325,13 @@ static const struct algorithm *any_row(const struct collective *collective,
     return NULL;
 }
 
+static bool nodes_fit(const struct choice *choice, const struct group *group)
+{
+    if (choice->nodes == NODES_NETWORK)
+        return group_over_network(group);
+    return group_on_one_node(group) == (choice->nodes == NODES_ONE);
+}
+
 static inline enum select_verdict try_choice(const struct choice *choice,
                                              const struct collective *collective,
                                              const struct group *group, uint64_t bytes,
@@ -316,7 +343,7 @@ static inline enum select_verdict try_choice(const struct choice *choice,
         return SELECT_MEMBERS;
     if (messages && choice->row->make != NULL)
         return SELECT_NO_MESSAGES;
-    if (choice->nodes != NODES_ANY && group_on_one_node(group) != (choice->nodes == NODES_ONE))
+    if (choice->nodes != NODES_ANY && !nodes_fit(choice, group))
         return SELECT_NODES;
     if (choice->row->needs != 0 && algorithm_unmet(choice->row, collective, group) != 0)
         return SELECT_NEEDS;

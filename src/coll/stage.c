@@ -11,9 +11,6 @@
 
 #include "coll/engine.h"
 
-/* Contributions up to this are copied at the call. */
-#define COPY_BYTES 512u
-
 #define ALIGNMENT 64u
 
 static size_t aligned(size_t bytes)
@@ -58,7 +55,7 @@ static bool stages_send(const struct collective *collective)
     if (collective_is_reduction(collective->type) && collective->send.type != NULL)
         return true;
     return !collective->in_place && is_contribution(collective->type) &&
-           send_size(collective) <= COPY_BYTES;
+           send_size(collective) <= COLLECTIVE_KEEP_BYTES;
 }
 
 static bool stages_recv(const struct collective *collective)

@@ -78,6 +78,7 @@ struct client_core {
     struct device *devices[DEVICES_MAX]; /* cheapest first */
     size_t device_count;
     enum yield_policy yield;
+    bool network;         /* what joins nodes is one, not the segment of a host */
     bool simulated;       /* time is not the system's */
     uint64_t tend_ticks;  /* clock_ticks between two looks at who has died */
     uint32_t spin_passes; /* idle passes before a yield, by the policy */

@@ -40,16 +40,18 @@ struct op {
     const struct team *team;
     pami_xfer_type_t type;
     const char *name;
-    size_t root, count; /* words of the message, or of a block */
-    bool in_place, user, twisted;
+    size_t root, count;         /* words of the message, or of a block */
+    size_t counts[MEMBERS_MAX]; /* of a reduce_scatter: elements of each block */
+    bool in_place, user, twisted, exclusive;
     uint32_t key;
     uint32_t *send, *recv;
     struct told told;
 };
 
 static const pami_xfer_type_t types[] = {
-    PAMI_XFER_BARRIER, PAMI_XFER_BROADCAST, PAMI_XFER_REDUCE,    PAMI_XFER_ALLREDUCE,
-    PAMI_XFER_GATHER,  PAMI_XFER_SCATTER,   PAMI_XFER_ALLGATHER, PAMI_XFER_ALLTOALL,
+    PAMI_XFER_BARRIER, PAMI_XFER_BROADCAST,      PAMI_XFER_REDUCE,    PAMI_XFER_ALLREDUCE,
+    PAMI_XFER_GATHER,  PAMI_XFER_SCATTER,        PAMI_XFER_ALLGATHER, PAMI_XFER_ALLTOALL,
+    PAMI_XFER_SCAN,    PAMI_XFER_REDUCE_SCATTER,
 };
 
 static const char *const names[NAMES] = {"Hierarchical", "PipelinedHierarchical", "Shared", "Auto"};
@@ -108,25 +110,51 @@ static uint64_t pair(const struct op *o, size_t from, size_t x)
 
 /* ---- what must be there ---- */
 
-static void expect_reduction(const struct op *o, uint32_t *into)
+/* Words of an element. */
+static size_t unit_of(const struct op *o)
 {
-    for (size_t x = 0; x < o->count; x++) {
-        into[x] = 0;
-        for (size_t i = 0; i < o->team->size && !o->user; i++)
-            into[x] += word(o, i, 0, x);
-    }
-    for (size_t x = 0; x < o->count / 2 && o->user; x++) {
-        uint64_t value = pair(o, 0, x);
+    return o->user ? 2 : 1;
+}
 
-        for (size_t i = 1; i < o->team->size; i++)
-            value = o->twisted ? twist(value, pair(o, i, x)) : value + pair(o, i, x);
+/* The first element of the result. */
+static size_t first_of(const struct op *o)
+{
+    size_t first = 0;
+
+    for (size_t i = 0; o->type == PAMI_XFER_REDUCE_SCATTER && i < o->team->rank; i++)
+        first += o->counts[i];
+    return first;
+}
+
+/* Whose operands: those of so many members. */
+static size_t operands(const struct op *o)
+{
+    return o->type == PAMI_XFER_SCAN ? o->team->rank + !o->exclusive : o->team->size;
+}
+
+static void expect_reduction(const struct op *o, uint32_t *into, size_t words)
+{
+    size_t first = first_of(o), members = operands(o);
+
+    for (size_t x = 0; x < words && !o->user; x++) {
+        into[x] = 0;
+        for (size_t i = 0; i < members; i++)
+            into[x] += word(o, i, 0, first + x);
+    }
+    for (size_t x = 0; x < words / 2 && o->user; x++) {
+        uint64_t value = pair(o, 0, first + x);
+
+        for (size_t i = 1; i < members; i++)
+            value =
+                o->twisted ? twist(value, pair(o, i, first + x)) : value + pair(o, i, first + x);
         memcpy(into + 2 * x, &value, sizeof value);
     }
 }
 
 static bool reduces(const struct op *o)
 {
-    return o->type == PAMI_XFER_REDUCE || o->type == PAMI_XFER_ALLREDUCE;
+    return o->type == PAMI_XFER_REDUCE || o->type == PAMI_XFER_ALLREDUCE ||
+           o->type == PAMI_XFER_SCAN || o->type == PAMI_XFER_REDUCE_SCATTER;
 }
 
 static bool receives(const struct op *o)
@@ -141,6 +169,10 @@ static size_t words_received(const struct op *o)
     bool many = o->type == PAMI_XFER_GATHER || o->type == PAMI_XFER_ALLGATHER ||
                 o->type == PAMI_XFER_ALLTOALL;
 
+    if (o->type == PAMI_XFER_REDUCE_SCATTER)
+        return o->counts[o->team->rank] * unit_of(o);
+    if (o->type == PAMI_XFER_SCAN && operands(o) == 0)
+        return 0;
     return !receives(o) ? 0 : many ? o->count * o->team->size : o->count;
 }
 
@@ -168,7 +200,7 @@ static void check(const struct op *o)
     if (o->told.result != PAMI_SUCCESS)
         FAIL("%s of type %d ended with %d", o->name, (int)o->type, (int)o->told.result);
     if (reduces(o) && words != 0)
-        expect_reduction(o, reduction);
+        expect_reduction(o, reduction, words);
     for (size_t i = 0; i < words; i++) {
         uint32_t expected = reduces(o) ? reduction[i] : expected_word(o, i);
 
@@ -177,7 +209,8 @@ static void check(const struct op *o)
                  o->name, (int)o->type, (int)(o->team - teams), o->root, o->count,
                  o->in_place ? " in place" : "", i, o->recv[i], expected);
     }
-    CHECK(o->recv[words] == 0xabababab);
+    if (!o->in_place || !reduces(o) || o->count == words)
+        CHECK(o->recv[words] == 0xabababab);
 }
 
 /* ---- starting ---- */
@@ -226,7 +259,7 @@ static void set_arguments(struct op *o, pami_xfer_t *xfer)
     pami_endpoint_t root = job_endpoint(&job, o->team->tasks[o->root], 0);
     char *send = o->in_place ? PAMI_IN_PLACE : (char *)o->send, *recv = (char *)o->recv;
     pami_type_t type = o->user ? PAMI_TYPE_UNSIGNED_LONG : PAMI_TYPE_UNSIGNED_INT;
-    size_t count = o->user ? o->count / 2 : o->count;
+    size_t count = o->count / unit_of(o);
     pami_data_function op = !o->user ? PAMI_DATA_SUM : o->twisted ? user_twist : user_sum;
     int commutes = !o->twisted;
 
@@ -241,6 +274,14 @@ static void set_arguments(struct op *o, pami_xfer_t *xfer)
     case PAMI_XFER_ALLREDUCE:
         xfer->cmd.xfer_allreduce =
             (pami_allreduce_t){send, type, count, recv, type, count, op, &dice, commutes};
+        break;
+    case PAMI_XFER_SCAN:
+        xfer->cmd.xfer_scan =
+            (pami_scan_t){send, type, count, recv, type, count, op, &dice, o->exclusive};
+        break;
+    case PAMI_XFER_REDUCE_SCATTER:
+        xfer->cmd.xfer_reduce_scatter =
+            (pami_reduce_scatter_t){send, type, count, recv, type, o->counts, op, &dice, commutes};
         break;
     case PAMI_XFER_GATHER:
         xfer->cmd.xfer_gather =
@@ -257,6 +298,21 @@ static void set_arguments(struct op *o, pami_xfer_t *xfer)
         break;
     default:
         break;
+    }
+}
+
+/* Blocks of a reduce_scatter: equal ones, or some shorter and some longer. */
+static void divide(struct op *o)
+{
+    size_t share = o->count / unit_of(o) / o->team->size, size = o->team->size;
+    bool equal = below(2) == 0;
+
+    o->count = 0;
+    for (size_t i = 0; i < size; i++) {
+        bool paired = !equal && (i ^ 1) < size;
+
+        o->counts[i] = !paired ? share : i % 2 == 0 ? share / 3 : 2 * share - share / 3;
+        o->count += o->counts[i] * unit_of(o);
     }
 }
 
@@ -281,11 +337,16 @@ static void start(struct op *o, const struct team *team)
         o->count &= ~(size_t)1;
     o->in_place = below(3) == 0 && o->type != PAMI_XFER_BROADCAST && o->type != PAMI_XFER_SCATTER &&
                   o->type != PAMI_XFER_ALLTOALL;
+    o->exclusive = below(2) == 0 && o->type == PAMI_XFER_SCAN;
+    if (o->type == PAMI_XFER_REDUCE_SCATTER)
+        divide(o);
     if (!team->member)
         return;
     o->in_place = o->in_place && receives(o);
     fill(o);
-    handle = handle_of(o, o->twisted && strstr(name, "Hierarchical") != NULL ? "Auto" : name);
+    if (o->twisted && o->type != PAMI_XFER_SCAN && strstr(name, "Hierarchical") != NULL)
+        name = "Auto";
+    handle = handle_of(o, name);
     xfer = coll_xfer(handle, &o->told);
     set_arguments(o, &xfer);
     coll_start(job.context[0], &xfer);

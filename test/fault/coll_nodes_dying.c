@@ -19,12 +19,13 @@
 enum {
     WORDS = 50000,
     FLIGHTS = 4,
-    KINDS = 8
+    KINDS = 10
 };
 
 static const pami_xfer_type_t kinds[KINDS] = {
-    PAMI_XFER_BARRIER, PAMI_XFER_BROADCAST, PAMI_XFER_REDUCE,    PAMI_XFER_ALLREDUCE,
-    PAMI_XFER_GATHER,  PAMI_XFER_SCATTER,   PAMI_XFER_ALLGATHER, PAMI_XFER_ALLTOALL};
+    PAMI_XFER_BARRIER, PAMI_XFER_BROADCAST,     PAMI_XFER_REDUCE,    PAMI_XFER_ALLREDUCE,
+    PAMI_XFER_GATHER,  PAMI_XFER_SCATTER,       PAMI_XFER_ALLGATHER, PAMI_XFER_ALLTOALL,
+    PAMI_XFER_SCAN,    PAMI_XFER_REDUCE_SCATTER};
 
 static struct job job;
 static size_t victim;
@@ -55,11 +56,14 @@ static pami_algorithm_t handle_of(pami_geometry_t geometry, pami_xfer_type_t typ
 static void start(pami_xfer_type_t type, size_t root, size_t count, uint32_t *buffers,
                   struct told *told)
 {
+    static size_t counts[64]; /* read at the call */
     pami_xfer_t xfer = coll_xfer(handle_of(world_of(&job), type), told);
     char *send = (char *)buffers, *recv = (char *)(buffers + WORDS);
     pami_endpoint_t from = job_endpoint(&job, root, 0);
     size_t block = count / job.tasks;
 
+    for (size_t i = 0; i < job.tasks; i++)
+        counts[i] = block;
     if (type == PAMI_XFER_BROADCAST)
         xfer.cmd.xfer_broadcast = (pami_broadcast_t){from, recv, PAMI_TYPE_UNSIGNED_INT, count};
     else if (type == PAMI_XFER_REDUCE)
@@ -77,6 +81,20 @@ static void start(pami_xfer_type_t type, size_t root, size_t count, uint32_t *bu
     else if (type == PAMI_XFER_SCATTER)
         xfer.cmd.xfer_scatter = (pami_scatter_t){
             from, send, PAMI_TYPE_UNSIGNED_INT, block, recv, PAMI_TYPE_UNSIGNED_INT, block};
+    else if (type == PAMI_XFER_SCAN)
+        xfer.cmd.xfer_scan =
+            (pami_scan_t){send,  PAMI_TYPE_UNSIGNED_INT, count, recv, PAMI_TYPE_UNSIGNED_INT,
+                          count, PAMI_DATA_SUM,          NULL,  0};
+    else if (type == PAMI_XFER_REDUCE_SCATTER)
+        xfer.cmd.xfer_reduce_scatter = (pami_reduce_scatter_t){send,
+                                                               PAMI_TYPE_UNSIGNED_INT,
+                                                               block * job.tasks,
+                                                               recv,
+                                                               PAMI_TYPE_UNSIGNED_INT,
+                                                               counts,
+                                                               PAMI_DATA_SUM,
+                                                               NULL,
+                                                               1};
     else if (type != PAMI_XFER_BARRIER)
         xfer.cmd.xfer_allgather = (pami_allgather_t){send, PAMI_TYPE_UNSIGNED_INT, block,
                                                      recv, PAMI_TYPE_UNSIGNED_INT, block};

@@ -52,7 +52,7 @@ static size_t make(char *text)
         {"Ring", "Shared", "4-ing", "linear", "Tree2", "Auto", "Pairwise", "Hierarchical"},
         {"0-", "8", "4K-1M", "5-4", "18446744073709551615", "99999999999999999999", "-", "1G-"},
         {"2-3", "4", "0", "4294967295", "4294967296", "2-", "1K", "x"},
-        {"one", "several", "any", "#", "two", "", "ONE", "one more"},
+        {"one", "several", "any", "#", "network", "", "ONE", "one more"},
     };
     size_t length = 0;
 
@@ -82,7 +82,7 @@ static void try_line(const char *line, size_t length)
     }
     CHECK(choice.row >= algorithm_table && choice.row < algorithm_table + algorithm_count);
     CHECK(choice.bytes_min <= choice.bytes_max && choice.members_min <= choice.members_max);
-    CHECK(choice.members_max != 0 && choice.nodes <= NODES_SEVERAL);
+    CHECK(choice.members_max != 0 && choice.nodes <= NODES_NETWORK);
     bytes = choice_format(&choice, pick(2) == 0 ? ':' : ' ', text, sizeof(text));
     CHECK(bytes < sizeof(text));
     CHECK(choice_parse(text, bytes, &again, why, sizeof(why)) == 1);

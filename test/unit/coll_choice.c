@@ -118,7 +118,7 @@ static void bad_lines(void **state)
         {"allreduce Ring 0- two", "'two' is not a range of members"},
         {"allreduce Ring 0- 0", "is not a range of members"},
         {"allreduce Ring 0- 4294967296", "is not a range of members"},
-        {"allreduce Ring 0- 2- 3", "'3' is not one, several or any"},
+        {"allreduce Ring 0- 2- 3", "'3' is not one, several, network or any"},
         {"allreduce Ring 0-", "is not TYPE ALGORITHM BYTES MEMBERS [NODES]"},
         {"allreduce Ring 0- 2- one more", "is not TYPE ALGORITHM BYTES MEMBERS [NODES]"},
         {"allreduce \x1b[2J\xff 0- 2-", "'?[2J?' is not an algorithm"},
@@ -283,6 +283,35 @@ static void questions(void **state)
     assert_int_equal(question.nodes, 4);
 }
 
+/* What is best between pretended nodes is not where there is a network, and the other way round. */
+static void networks(void **state)
+{
+    static const char line[] = "allreduce Ring 0- 4- network";
+    struct explain_question question = {PAMI_XFER_ALLREDUCE, 8, 4, 2, false};
+    struct choice_list tuned = {NULL, 0, 0};
+    struct select_table table, usual;
+    struct choice choice;
+    char why[200], text[CHOICE_TEXT_MAX];
+
+    (void)state;
+    assert_int_equal(parse(line, &choice, why), 1);
+    assert_int_equal(choice.nodes, NODES_NETWORK);
+    choice_format(&choice, ' ', text, sizeof(text));
+    assert_string_equal(text, line);
+    assert_int_equal(choice_add(&tuned, &choice), 0);
+    assert_int_equal(select_table_init(&table, &tuned), 0);
+    assert_int_equal(select_table_init(&usual, NULL), 0);
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Ring");
+    assert_string_equal(explain(&usual, &question, NULL, NULL)->name, "Hierarchical");
+    question.pretended = true;
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "RecursiveDoubling");
+    question.nodes = 1;
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Shared");
+    select_table_finish(&usual);
+    select_table_finish(&table);
+    choice_list_finish(&tuned);
+}
+
 /* Every type, members and nodes: something is taken, and it is what Auto takes. */
 static void same_as_auto(void **state)
 {
@@ -297,8 +326,9 @@ static void same_as_auto(void **state)
             for (uint32_t nodes = 1; nodes <= members; nodes++)
                 for (uint64_t bytes = 0; bytes <= 1 << 24; bytes = bytes * 8 + 8) {
                     struct explain_question question = {(pami_xfer_type_t)type, bytes, members,
-                                                        nodes};
-                    struct geometry geometry = {.places = group_places_like(members, nodes)};
+                                                        nodes, bytes % 16 == 0};
+                    struct geometry geometry = {
+                        .places = group_places_like(members, nodes, !question.pretended)};
                     struct coll_state none = {.runs = 0};
                     struct group group = {.geometry = &geometry, .state = &none, .size = members};
                     uint64_t sizes[40];
@@ -320,9 +350,9 @@ static void same_as_auto(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges),       cmocka_unit_test(good_lines), cmocka_unit_test(bad_lines),
-        cmocka_unit_test(files),        cmocka_unit_test(order),      cmocka_unit_test(questions),
-        cmocka_unit_test(same_as_auto),
+        cmocka_unit_test(ranges),   cmocka_unit_test(good_lines),   cmocka_unit_test(bad_lines),
+        cmocka_unit_test(files),    cmocka_unit_test(order),        cmocka_unit_test(questions),
+        cmocka_unit_test(networks), cmocka_unit_test(same_as_auto),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,9 @@
 #include "coll/collective.h"
 #include "coll/explain.h"
 #include "coll/select.h"
+#include "device/network.h"
 #include "sizes.h"
+#include "util/option.h"
 
 #define FASTER 0.9
 #define FASTER_BUILT_IN 0.8
@@ -42,11 +44,29 @@ static int by_bytes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The jobs' nodes are pretended, but the tasks on them may be joined by a network. */
+static bool has_network(void)
+{
+    return option_choice(OPT_NETWORK) == NETWORK_OFI;
+}
+
+static enum choice_nodes nodes_of(uint32_t nodes)
+{
+    if (nodes == 1)
+        return NODES_ONE;
+    return has_network() ? NODES_NETWORK : NODES_SEVERAL;
+}
+
 /* What Auto takes without a table. */
 static const struct algorithm *usual_row(const struct select_table *usual, const struct cell *cell)
 {
     const struct explain_question question = {
-        .type = cell->type, .bytes = cell->bytes, .members = cell->tasks, .nodes = cell->nodes};
+        .type = cell->type,
+        .bytes = cell->bytes,
+        .members = cell->tasks,
+        .nodes = cell->nodes,
+        .pretended = !has_network(),
+    };
 
     return explain(usual, &question, NULL, NULL);
 }
@@ -127,7 +147,9 @@ static void write_built_in(FILE *to, const struct choice *choice)
         snprintf(high, sizeof(high), "%" PRIu64, choice->bytes_max);
     fprintf(to, "MEASURED(%s, \"%s\", %" PRIu64 ", %s, %u, %u, %s)\n", type, choice->row->name,
             choice->bytes_min, high, choice->members_min, choice->members_max,
-            choice->nodes == NODES_ONE ? "ONE" : "SEVERAL");
+            choice->nodes == NODES_ONE       ? "ONE"
+            : choice->nodes == NODES_SEVERAL ? "SEVERAL"
+                                             : "NETWORK");
 }
 
 static void write_line(FILE *to, const struct choice *choice, const struct cell *cell)
@@ -153,7 +175,7 @@ static int write_column(FILE *to, const struct column *column, uint32_t low, uin
             .bytes_max = run->high,
             .members_min = low,
             .members_max = high,
-            .nodes = nodes == 1 ? NODES_ONE : NODES_SEVERAL,
+            .nodes = (uint8_t)nodes_of(nodes),
         };
 
         if (built_in)
