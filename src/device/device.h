@@ -112,6 +112,9 @@ struct path {
      */
     const _Atomic uint32_t *lives;
     uint32_t life;
+    /* Data up to this is better sent than fetched, unless PAMI_RNDV_BYTES says otherwise; 0: the
+     * device has no opinion. */
+    uint32_t eager_bytes;
     /*
      * The destination task's shared heap: its address there, and where it is mapped here. A mapping
      * lives as long as the device, whatever becomes of the destination. heap_bytes 0: not known
@@ -144,6 +147,29 @@ struct heap_view {
     uint64_t remote;
     size_t bytes;
     char *local;
+};
+
+/*
+ * Memory that other tasks may read and write without asking, by way of the context that has exposed
+ * it. They are told all of this.
+ */
+struct exposure {
+    uint64_t key; /* cannot be guessed */
+    uint32_t id;  /* 0: not exposed */
+    uint32_t offset;
+};
+
+/* This task's whole memory is exposed, by all of its contexts. */
+#define EXPOSURE_ALL UINT32_MAX
+
+/* A read or write of what the destination of a path has exposed. */
+struct remote_access {
+    bool put;
+    void *local;
+    struct exposure near;  /* that holds `local`, if any does */
+    uint64_t remote, base; /* address there; where its exposure begins */
+    struct exposure far;
+    size_t bytes;
 };
 
 /* How a path is opened. */
@@ -200,6 +226,18 @@ struct device_ops {
      */
     int (*copyv)(struct path *path, bool put, const struct iovec *local, size_t local_count,
                  const struct iovec *remote, size_t remote_count, size_t *moved);
+
+    /*
+     * Memory that is read and written by the network itself. NULL: the device has no such thing.
+     * expose: -EOPNOTSUPP: not here, or not this memory. The port's owner calls.
+     * conceal: of the context `offset`, which need not be the port's. Soon nobody reaches it.
+     * remote: -EINPROGRESS, or -EAGAIN, -EPIPE, -EOPNOTSUPP: not this way. What has been put is
+     * visible at the destination when transfer->done is called; another error than -EPIPE there:
+     * it may be done in another way.
+     */
+    int (*expose)(struct port *port, void *address, size_t bytes, struct exposure *exposure);
+    void (*conceal)(struct port *port, const struct exposure *exposure);
+    int (*remote)(struct path *path, const struct remote_access *access, struct transfer *transfer);
 
     /*
      * When path_address does not know: maps the destination's heap, fills in the path's fields and

@@ -6,7 +6,8 @@
  * is known to its owner: each has a slot in a table of the client whose value says which region has
  * it now. The table may be used by all contexts at once and takes no lock.
  *
- * A region reserves nothing: single copy and packets reach any memory.
+ * A region reserves nothing on its node: single copy and packets reach any memory there. Where a
+ * device is for other nodes, the region is exposed to it (device.h), and says so.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ struct memregion {
     uint32_t owner; /* task */
     uint32_t slot;
     uint64_t serial; /* what the slot holds while the region lives: odd */
-    uint64_t zero[2];
+    struct exposure exposure;
     uint64_t check;
 };
 
@@ -138,12 +139,38 @@ static uint64_t check_of(const struct client_core *core, const struct memregion 
     check = mix(check ^ region->bytes);
     check = mix(check ^ ((uint64_t)region->owner << 32 | region->slot));
     check = mix(check ^ region->serial);
+    check = mix(check ^ region->exposure.key);
+    check = mix(check ^ ((uint64_t)region->exposure.offset << 32 | region->exposure.id));
     return mix(check ^ core->key[1]);
 }
 
 static bool is_genuine(const struct client_core *core, const struct memregion *region)
 {
     return region->magic == REGION_MAGIC && region->check == check_of(core, region);
+}
+
+/* ---- exposing ---- */
+
+static void expose(struct context *context, struct memregion *region)
+{
+    for (size_t i = 0; i < context->port_count && region->exposure.id == 0; i++) {
+        struct port *port = context->ports[i];
+        int error;
+
+        if (port->ops->expose == NULL)
+            continue;
+        error = port->ops->expose(port, (void *)(uintptr_t)region->base, region->bytes,
+                                  &region->exposure);
+        if (error != 0)
+            region->exposure = (struct exposure){0};
+    }
+}
+
+static void conceal(struct context *context, const struct memregion *region)
+{
+    for (size_t i = 0; i < context->port_count && region->exposure.id != 0; i++)
+        if (context->ports[i]->ops->conceal != NULL)
+            context->ports[i]->ops->conceal(context->ports[i], &region->exposure);
 }
 
 /* ---- the calls ---- */
@@ -178,6 +205,7 @@ pami_result_t PAMI_Memregion_create(pami_context_t handle, void *address, size_t
                          error == -EAGAIN ? "too many regions" : "out of memory");
     region.base = (uint64_t)(uintptr_t)address;
     region.owner = context->core->task;
+    expose(context, &region);
     region.check = check_of(context->core, &region);
     memcpy(memregion, &region, sizeof(region));
     *bytes_out = bytes_in;
@@ -205,6 +233,7 @@ pami_result_t PAMI_Memregion_destroy(pami_context_t handle, pami_memregion_t *me
     serial = region.serial;
     if (slot == NULL || !atomic_compare_exchange_strong(slot, &serial, serial + 1))
         return error_set(PAMI_INVAL, "PAMI_Memregion_destroy: memregion: was destroyed");
+    conceal(context, &region);
     /* So that few blocks of the table are ever in use. */
     atomic_store_explicit(&context->core->regions->next, region.slot, memory_order_relaxed);
     memset(memregion, 0, sizeof(*memregion));
@@ -222,10 +251,10 @@ static const struct type *layout_of(const pami_rma_typed_t *types, bool local)
     return type != NULL && type_data_size(type) != 0 ? type : NULL;
 }
 
-/* One side of a transfer: its address, and that all of it lies in the region. */
+/* One side of a transfer: its region, and that all of it lies in that. */
 static pami_result_t resolve(const struct rma_call *call, const char *side,
                              const pami_rma_mr_t *place, uint32_t owner, const struct type *type,
-                             uint64_t *address)
+                             struct memregion *found)
 {
     struct client_core *core = call->context->core;
     size_t bytes = call->rma->bytes;
@@ -249,26 +278,32 @@ static pami_result_t resolve(const struct rma_call *call, const char *side,
                          "%s: rdma.%s.offset: %zu and %zu bytes are not within the %zu bytes of "
                          "the region",
                          call->function, side, place->offset, bytes, (size_t)region.bytes);
-    *address = region.base + place->offset;
+    *found = region;
     return PAMI_SUCCESS;
 }
 
 pami_result_t memregion_resolve(struct rma_call *call, const pami_rdma_t *rdma,
                                 const pami_rma_typed_t *types)
 {
-    uint64_t local = 0;
+    struct memregion near = {0}, far = {0};
     pami_result_t result;
 
     /* Which task a wrong endpoint names is of no interest. */
     if (!p2p_is_valid(call->context->core, call->rma->dest))
         return p2p_no_peer(call->function, call->rma->dest, call->context->p2p, -EINVAL);
     result = resolve(call, "local", &rdma->local, call->context->core->task, layout_of(types, true),
-                     &local);
+                     &near);
     if (result == PAMI_SUCCESS)
         result = resolve(call, "remote", &rdma->remote, endpoint_task(call->rma->dest),
-                         layout_of(types, false), &call->remote);
-    call->local = (char *)(uintptr_t)local;
-    return result;
+                         layout_of(types, false), &far);
+    if (result != PAMI_SUCCESS)
+        return result;
+    call->local = (char *)(uintptr_t)(near.base + rdma->local.offset);
+    call->remote = far.base + rdma->remote.offset;
+    call->base = far.base;
+    call->near = near.exposure;
+    call->far = far.exposure;
+    return PAMI_SUCCESS;
 }
 
 pami_result_t PAMI_Rput(pami_context_t handle, pami_rput_simple_t *parameters)

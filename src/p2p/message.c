@@ -105,14 +105,15 @@ static int take_data(struct p2p *p2p, struct send *send, const struct request *r
 static enum message_mode mode_of(const struct p2p *p2p, const struct send *send,
                                  enum message_way way)
 {
-    bool stream = send->data_bytes <= p2p->rendezvous_bytes && way != MESSAGE_BY_DESTINATION;
+    size_t eager = p2p_eager_bytes(p2p, send->op.path);
+    bool stream = send->data_bytes <= eager && way != MESSAGE_BY_DESTINATION;
     bool pull = send->typed == NULL && send->op.path->single_copy && way != MESSAGE_BY_SOURCE;
 
     if (send->immediate || stream)
         return MESSAGE_STREAM;
     if (pull)
         return MESSAGE_PULL;
-    return send->data_bytes <= p2p->rendezvous_bytes ? MESSAGE_STREAM : MESSAGE_PUSH;
+    return send->data_bytes <= eager ? MESSAGE_STREAM : MESSAGE_PUSH;
 }
 
 static int send_operation(struct p2p *p2p, struct peer *peer, const struct request *request,
@@ -174,7 +175,7 @@ int message_send_by(enum message_way way, struct context *context, uint32_t endp
         if (path->am_short != NULL && (request.data != NULL || bytes == 0) &&
             send_short(p2p, path, &request) == 0)
             return MESSAGE_SENT;
-        if (header_bytes + bytes <= path->packet_max && bytes <= p2p->rendezvous_bytes &&
+        if (header_bytes + bytes <= path->packet_max && bytes <= p2p_eager_bytes(p2p, path) &&
             send_one_packet(p2p, path, &request) == 0)
             return MESSAGE_SENT;
     }

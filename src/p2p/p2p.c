@@ -267,6 +267,7 @@ int p2p_attach(struct context *context)
     p2p->context = context;
     p2p->handles.first = context->core->generations[context->offset];
     p2p->rendezvous_bytes = option_bytes(OPT_RNDV_BYTES);
+    p2p->rendezvous_chosen = option_source(OPT_RNDV_BYTES) != OPTION_FROM_DEFAULT;
     p2p->hold_limit = option_bytes(OPT_HOLD_BYTES);
     p2p->retry.run = retry_all;
     list_init(&p2p->retry.link);

@@ -179,6 +179,7 @@ struct p2p {
     bool touch_directly; /* see rma_target.c */
     bool fencing;        /* between PAMI_Fence_begin and _end */
     size_t rendezvous_bytes;
+    bool rendezvous_chosen; /* by the user: devices are not asked for their opinion */
     size_t held_bytes, hold_limit;
     struct list watches; /* of floors above: who goes */
     uint64_t packets;    /* sent for operations, to see whether they move */
@@ -187,6 +188,14 @@ struct p2p {
     uint64_t probed_page, probed_moment; /* what was found writable, and when: rmw.c */
     bool draining;
 };
+
+/* Data up to this goes along with the message. */
+static inline size_t p2p_eager_bytes(const struct p2p *p2p, const struct path *path)
+{
+    return path->eager_bytes > p2p->rendezvous_bytes && !p2p->rendezvous_chosen
+               ? path->eager_bytes
+               : p2p->rendezvous_bytes;
+}
 
 /* p2p.c */
 int p2p_attach(struct context *context);

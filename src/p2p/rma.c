@@ -278,6 +278,23 @@ static struct rma *rma_new(const struct rma_call *call, struct peer *peer)
     return rma;
 }
 
+/* Both sides are regions that the network knows. */
+static bool is_native(const struct rma_call *call, const struct rma *rma)
+{
+    return call->far.id != 0 && rma->typed == NULL && rma->op.path->port->ops->remote != NULL &&
+           call->rma->hints.use_rdma != PAMI_HINT_DISABLE &&
+           (call->far.id == EXPOSURE_ALL || call->far.offset == endpoint_offset(call->rma->dest));
+}
+
+static void go_native(const struct rma_call *call, struct rma *rma)
+{
+    rma->way = RMA_COPY;
+    rma->native = true;
+    rma->near = call->near;
+    rma->far = call->far;
+    rma->base = call->base;
+}
+
 /* The way to the memory; *heap is set when it is the heap. 0 or what peer_packet_path says. */
 static int choose_way(const struct rma_call *call, struct rma *rma, void **heap)
 {
@@ -299,6 +316,8 @@ static int choose_way(const struct rma_call *call, struct rma *rma, void **heap)
     rma->way = RMA_PACKETS;
     if (*heap != NULL || is_self(call))
         rma->way = RMA_HEAP;
+    else if (is_native(call, rma))
+        go_native(call, rma);
     else if (rma->put && rma->typed != NULL && rma_typed_is_fine(rma->typed, bytes))
         return 0;
     else if (path->single_copy && path->port->ops->put != NULL && path->port->ops->get != NULL)

@@ -78,6 +78,9 @@ struct rma {
     size_t bytes;
     size_t done;  /* bytes that have moved; put by packets: sent */
     size_t asked; /* get by packets: bytes asked for; single copy: of the step under way */
+    bool native;  /* RMA_COPY by the device's remote accesses, between regions */
+    struct exposure near, far;
+    uint64_t base; /* where `far` begins */
     struct rma_typed *typed;
     pami_event_function done_fn, rdone_fn;
     void *cookie;
@@ -95,6 +98,8 @@ struct rma_call {
     uint64_t remote;
     pami_event_function rdone_fn;
     struct type *local_type, *remote_type;
+    struct exposure near, far; /* of the regions; 0: none */
+    uint64_t base;             /* where `far` begins */
 };
 
 /* Pieces with gaps of at most this many bytes between them are read together with the gaps. */

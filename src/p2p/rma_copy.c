@@ -38,7 +38,11 @@ static void step_failed(struct p2p *p2p, struct rma *rma, int error)
     } else if (error == -EFAULT) {
         rma_end(p2p, rma, rma_fault(rma, error));
     } else {
-        if (error != -ENOMEM) {
+        if (rma->native) {
+            log_info("remote access to endpoint %u failed (errno %d): packets instead",
+                     rma->op.path->endpoint, -error);
+            rma->native = false;
+        } else if (error != -ENOMEM) {
             log_info("single copy with endpoint %u failed (errno %d): packets instead",
                      rma->op.path->endpoint, -error);
             rma->op.path->single_copy = false;
@@ -76,6 +80,19 @@ static int copy_area(struct rma *rma, void *local, uint64_t remote, size_t bytes
 
     rma->transfer.done = transfer_done;
     rma->asked = bytes;
+    if (rma->native) {
+        const struct remote_access access = {
+            .put = rma->put,
+            .local = local,
+            .near = rma->near,
+            .remote = remote,
+            .base = rma->base,
+            .far = rma->far,
+            .bytes = bytes,
+        };
+
+        return path->port->ops->remote(path, &access, &rma->transfer);
+    }
     if (rma->put)
         return path->port->ops->put(path, local, remote, bytes, moved, &rma->transfer);
     return path->port->ops->get(path, local, remote, bytes, moved, &rma->transfer);
@@ -178,7 +195,8 @@ static size_t move_mapped(struct rma *rma, size_t most)
 
 bool rma_step(struct p2p *p2p, struct rma *rma, size_t *moved)
 {
-    size_t most = least(rma->bytes - rma->done, RMA_STEP_BYTES);
+    size_t left = rma->bytes - rma->done;
+    size_t most = rma->native ? left : least(left, RMA_STEP_BYTES);
     size_t part = 0;
     int error = 0;
 

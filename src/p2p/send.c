@@ -295,7 +295,7 @@ static bool goes_immediate(const struct checked *checked, const pami_send_immedi
 
 static enum message_mode mode_of(const struct checked *checked, size_t bytes, bool contiguous)
 {
-    if (bytes <= checked->p2p->rendezvous_bytes)
+    if (bytes <= p2p_eager_bytes(checked->p2p, checked->path))
         return MESSAGE_STREAM;
     if (contiguous && checked->path->single_copy && !(checked->row->flags & DISPATCH_NO_RDMA))
         return MESSAGE_PULL;

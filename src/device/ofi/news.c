@@ -35,6 +35,10 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
         ofi_pulse_take(slot, notice);
         return true;
     }
+    if (notice->kind == NOTICE_CONCEAL) {
+        ofi_conceal_own(slot, notice->endpoint);
+        return true;
+    }
     link = ofi_link_get(slot, notice->endpoint);
     if (link == NULL) {
         log_error("ofi: out of memory: endpoint %u stays unknown", notice->endpoint);

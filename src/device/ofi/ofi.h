@@ -10,7 +10,8 @@
  *   port.c        completions, house-keeping
  *   news.c        what the reception tells a slot
  *   pulse.c       links that are cut although both ends live
- *   read.c        large data by remote reads
+ *   expose.c      memory that the provider knows
+ *   remote.c      remote reads and writes
  *   sleep.c       contexts that sleep
  *   reception.c   the thread that knows the other tasks: who they are, where, and whether alive
  *   door.c        ... what contexts ask of it, its start and end
@@ -49,6 +50,8 @@
 
 /* Longest libfabric name of an endpoint. */
 #define OFI_NAME_MAX 128u
+/* Largest PAMI_OFI_RAILS. */
+#define OFI_RAILS_MAX 8u
 /* Completions taken from a queue at a time. */
 #define OFI_BATCH 16u
 /* Room for a card with its NUL. */
@@ -95,7 +98,7 @@ struct ofi_provider {
     struct fi_info *info;
     struct fid_fabric *fabric;
     bool multi_receive;
-    bool remote_read;
+    bool remote; /* reads and writes memory of others */
 };
 
 /* How to talk to a remote endpoint. */
@@ -108,11 +111,12 @@ struct ofi_name {
 
 /* What the reception tells a slot. */
 enum notice_kind {
-    NOTICE_NAME,   /* the remote endpoint is there, this is its name */
-    NOTICE_CLOSED, /* it has closed, after `count` packets to us */
-    NOTICE_DEAD,   /* all endpoints of task `endpoint` have gone */
-    NOTICE_PULSE,  /* it wants a sign of life, see pulse.c */
-    NOTICE_BEAT,   /* it has given one */
+    NOTICE_NAME,    /* the remote endpoint is there, this is its name */
+    NOTICE_CLOSED,  /* it has closed, after `count` packets to us */
+    NOTICE_DEAD,    /* all endpoints of task `endpoint` have gone */
+    NOTICE_CONCEAL, /* from another context: exposure `endpoint` is over */
+    NOTICE_PULSE,   /* it wants a sign of life, see pulse.c */
+    NOTICE_BEAT,    /* it has given one */
 };
 
 struct ofi_notice {
@@ -153,6 +157,13 @@ struct ofi_receive {
     bool posted;
 };
 
+/* PAMI_OFI_RMA. */
+enum ofi_rma {
+    RMA_ANY_MEMORY,
+    RMA_NEVER,
+    RMA_REGIONS,
+};
+
 /* What is registered with the provider, where that is asked for. */
 struct ofi_region {
     struct fid_mr *mr;
@@ -171,7 +182,9 @@ struct ofi_slot {
     struct fid_domain *domain;
     struct fid_av *av;
     struct fid_cq *cq;
-    struct fid_ep *ep;
+    struct fid_ep *ep; /* the first rail */
+    struct fid_ep *rails[OFI_RAILS_MAX];
+    uint32_t rail_count, rail_next;
     struct ofi_name name;
     struct ofi_region all, receive_region, send_region;
     size_t packet_max, inject_max, receive_bytes;
@@ -187,15 +200,17 @@ struct ofi_slot {
     char *send_memory;
     struct list free; /* buffers */
 
-    struct u32map map;     /* endpoint to link */
-    struct list links;     /* all */
-    struct list owing;     /* links whose packets were read, which their senders shall know */
-    struct list blocked;   /* links with a backlog */
-    struct list gathering; /* links with a buffer that is being filled */
-    struct list reads;     /* remote reads under way */
-    struct list orphans;   /* of those, nobody waits for these any more */
-    uint32_t reads_open;   /* reads not finished */
-    int completed;         /* transfers that ended since the last advance looked */
+    struct u32map map;          /* endpoint to link */
+    struct list links;          /* all */
+    struct list owing;          /* links whose packets were read, which their senders shall know */
+    struct list blocked;        /* links with a backlog */
+    struct list gathering;      /* links with a buffer that is being filled */
+    struct list remotes;        /* remote reads and writes under way */
+    struct list orphans;        /* of those, nobody waits for these any more */
+    uint32_t remotes_open;      /* remotes not finished */
+    struct ofi_region *exposed; /* by id - 1; mr NULL: free */
+    uint32_t exposed_room, exposed_next;
+    int completed; /* transfers that ended since the last advance looked */
     struct ofi_link *last;
     struct fi_cq_data_entry stash[OFI_BATCH]; /* taken from the queue, not looked at */
     uint32_t stash_count;
@@ -385,13 +400,26 @@ bool ofi_slot_has_arrivals(struct ofi_slot *slot); /* a look into the queue */
 void ofi_pulse_tend(struct ofi_slot *slot);
 void ofi_pulse_take(struct ofi_slot *slot, const struct ofi_notice *notice);
 
-/* read.c */
+/* expose.c */
+int ofi_region_register(struct ofi_slot *slot, void *memory, size_t bytes, uint64_t access,
+                        uint64_t key, struct ofi_region *region);
+int ofi_region_expose(struct ofi_slot *slot, void *memory, size_t bytes, uint64_t access,
+                      struct ofi_region *region, uint64_t *key); /* the key is random */
+void ofi_region_release(struct ofi_region *region);
+int ofi_expose(struct port *port, void *address, size_t bytes, struct exposure *exposure);
+void ofi_conceal(struct port *port, const struct exposure *exposure);
+void ofi_conceal_own(struct ofi_slot *slot, uint32_t id);
+void *ofi_exposure_descriptor(const struct ofi_slot *slot, const struct exposure *exposure);
+void ofi_exposures_free(struct ofi_slot *slot);
+
+/* remote.c */
 int ofi_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,
             struct transfer *transfer);
-int ofi_reads_progress(struct ofi_slot *slot);
-void ofi_reads_expect(struct ofi_slot *slot); /* for pulse.c */
-void ofi_reads_give_up(struct ofi_slot *slot, struct ofi_link *link, int error);
-void ofi_reads_finish(struct ofi_slot *slot); /* the endpoint is closed: free what is left */
+int ofi_remote(struct path *path, const struct remote_access *access, struct transfer *transfer);
+int ofi_remotes_progress(struct ofi_slot *slot);
+void ofi_remotes_give_up(struct ofi_slot *slot, struct ofi_link *link, int error);
+void ofi_remotes_finish(struct ofi_slot *slot); /* the endpoint is closed: free what is left */
+void ofi_remotes_expect(struct ofi_slot *slot); /* for pulse.c */
 
 /* reception.c; all but open, start and close may be called by any thread. */
 int reception_open(struct ofi_device *device, char *card, size_t size, char *why, size_t why_size);

@@ -146,8 +146,8 @@ static int follow_up(struct ofi_slot *slot)
 
     if (unlikely(!list_empty(&slot->blocked)))
         events += send_blocked(slot);
-    if (unlikely(!list_empty(&slot->reads)))
-        events += ofi_reads_progress(slot);
+    if (unlikely(!list_empty(&slot->remotes)))
+        events += ofi_remotes_progress(slot);
     if (!list_empty(&slot->gathering))
         ofi_links_flush(slot);
     if (!list_empty(&slot->owing))
@@ -243,7 +243,7 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
         link->lost = link->sent_units;
         if (link->dead)
             ofi_link_forget(link);
-        ofi_reads_give_up(slot, link, -EPIPE);
+        ofi_remotes_give_up(slot, link, -EPIPE);
         gone(base->params.context, link->path.endpoint);
     }
     for (uint32_t i = 0; i < slot->receive_count; i++)
@@ -254,7 +254,7 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
 bool ofi_settled(struct port *base)
 {
     struct ofi_slot *slot = port_of(base)->slot;
-    bool settled = slot->reads_open == 0;
+    bool settled = slot->remotes_open == 0;
     struct list *item;
 
     list_for_each (item, &slot->links) {
@@ -366,7 +366,7 @@ void ofi_port_close(struct port *base)
     pthread_mutex_unlock(&slot->device->lock);
     ofi_news(slot);
     purge(slot);
-    ofi_reads_give_up(slot, NULL, 0);
+    ofi_remotes_give_up(slot, NULL, 0);
     say_goodbye(slot);
     set_port(slot, NULL);
     pthread_mutex_lock(&slot->device->lock);

@@ -20,7 +20,7 @@
 struct step {
     uint64_t caps;
     uint64_t order;
-    bool multi_receive, remote_read;
+    bool multi_receive, remote;
     const char *without; /* what this step does without */
 };
 
@@ -85,7 +85,6 @@ static void set_default(const char *name, const char *format, unsigned long valu
 void ofi_environment(struct bootstrap *bootstrap)
 {
     unsigned long frame = ofi_frame_bytes(option_bytes(OPT_OFI_PACKET_BYTES));
-    unsigned long credits = (unsigned long)option_int(OPT_OFI_CREDITS);
 
     set_default("FI_OFI_RXM_USE_SRX", "%lu", 0);
     set_default("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "%lu", 500);
@@ -93,7 +92,7 @@ void ofi_environment(struct bootstrap *bootstrap)
     set_default("FI_OFI_RXM_RX_SIZE", "%lu", 512);
     /* Packets shall never be its rendezvous. */
     set_default("FI_OFI_RXM_BUFFER_SIZE", "%lu", frame + 64);
-    set_default("FI_OFI_RXM_MSG_RX_SIZE", "%lu", credits < 32 ? 32 : 64);
+    set_default("FI_OFI_RXM_MSG_RX_SIZE", "%lu", 32);
     set_default("FI_UNIVERSE_SIZE", "%lu", bootstrap->tasks < 256 ? 256 : bootstrap->tasks);
 }
 
@@ -222,7 +221,7 @@ int ofi_provider_choose(const struct sockaddr_storage *interface, struct ofi_pro
         }
         if (list != NULL)
             fi_freeinfo(list);
-        provider->remote_read = steps[i].remote_read && option_bool(OPT_OFI_RMA);
+        provider->remote = steps[i].remote && option_choice(OPT_OFI_RMA) != RMA_NEVER;
         if (provider->info != NULL)
             log_info("ofi: provider %s, domain %s, on %s%s", provider->info->fabric_attr->prov_name,
                      provider->info->domain_attr->name, node, steps[i].without);

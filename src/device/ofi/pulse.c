@@ -120,7 +120,7 @@ void ofi_pulse_tend(struct ofi_slot *slot)
     if (now < slot->pulse_at)
         return;
     slot->pulse_at = now + look_ns;
-    ofi_reads_expect(slot);
+    ofi_remotes_expect(slot);
     list_for_each (item, &slot->links)
         examine(list_entry(item, struct ofi_link, link), now, look_ns, empty);
 }

@@ -63,62 +63,35 @@ static int open_queue(struct ofi_slot *slot)
     return fi_cq_open(slot->domain, &attributes, &slot->cq, NULL);
 }
 
-static int register_region(struct ofi_slot *slot, void *memory, size_t bytes, uint64_t access,
-                           uint64_t key, struct ofi_region *region)
-{
-    int error = fi_mr_reg(slot->domain, memory, bytes, access, 0, key, 0, &region->mr, NULL);
-
-    if (error != 0) {
-        region->mr = NULL;
-        return error;
-    }
-    if (slot->device->provider.info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
-        error = fi_mr_bind(region->mr, &slot->ep->fid, 0);
-        if (error == 0)
-            error = fi_mr_enable(region->mr);
-    }
-    region->descriptor = fi_mr_desc(region->mr);
-    return error;
-}
-
-static void release_region(struct ofi_region *region)
-{
-    if (region->mr != NULL)
-        fi_close(&region->mr->fid);
-    region->mr = NULL;
-}
-
 /*
- * The whole address space under one key that nobody can guess, so that any memory can be read by
- * those who were told the key. Software providers can; where it fails, or where every piece of
- * memory would have to be registered by itself, large data goes by packets.
+ * The whole address space under one key that nobody can guess, so that any memory can be read and
+ * written by those who were told the key. Software providers can; where it fails, or where every
+ * piece of memory has to be registered by itself, that is done for what is exposed (expose.c).
  */
 static void register_everything(struct ofi_slot *slot)
 {
     const struct fi_info *info = slot->device->provider.info;
-    uint64_t key = 0;
+    uint64_t key;
     int error;
 
-    if (!slot->device->provider.remote_read || (info->caps & FI_RMA) == 0 ||
-        (info->domain_attr->mr_mode & (FI_MR_LOCAL | FI_MR_ENDPOINT)) != 0 ||
-        !proof_random(&key, sizeof(key)))
+    if (!slot->device->provider.remote || option_choice(OPT_OFI_RMA) != RMA_ANY_MEMORY ||
+        (info->domain_attr->mr_mode & (FI_MR_LOCAL | FI_MR_ENDPOINT)) != 0)
         return;
-    if (info->domain_attr->mr_key_size < sizeof(key))
-        key &= (UINT64_C(1) << (8 * info->domain_attr->mr_key_size)) - 1;
-    error = register_region(slot, NULL, SIZE_MAX, FI_REMOTE_READ, key, &slot->all);
+    error =
+        ofi_region_expose(slot, NULL, SIZE_MAX, FI_REMOTE_READ | FI_REMOTE_WRITE, &slot->all, &key);
     if (error != 0) {
-        log_info("ofi: no remote reads: %s", fi_strerror(-error));
+        log_info("ofi: remote access to regions only: %s", fi_strerror(-error));
         return;
     }
     slot->name.readable = true;
-    slot->name.key = fi_mr_key(slot->all.mr);
+    slot->name.key = key;
 }
 
 /*
  * Providers whose addresses are texts (shm) take what they were asked about for the name of every
  * endpoint; each slot needs one of its own. To be freed.
  */
-static struct fi_info *info_for(const struct ofi_slot *slot)
+static struct fi_info *info_for(const struct ofi_slot *slot, uint32_t rail)
 {
     struct fi_info *info = fi_dupinfo(slot->device->provider.info);
     char name[80];
@@ -126,11 +99,48 @@ static struct fi_info *info_for(const struct ofi_slot *slot)
     if (info == NULL || info->addr_format != FI_ADDR_STR)
         return info;
     snprintf(name, sizeof(name), "fi_shm://%ld:%s:%u", (long)getpid(), slot->device->client,
-             slot->offset);
+             slot->offset + rail * slot->device->contexts);
     free(info->src_addr);
     info->src_addr = strdup(name);
     info->src_addrlen = strlen(name) + 1;
     return info;
+}
+
+static int open_rail(struct ofi_slot *slot, uint32_t rail)
+{
+    struct fid_ep **ep = &slot->rails[rail];
+    struct fi_info *info = info_for(slot, rail);
+    int error = info == NULL ? -FI_ENOMEM : fi_endpoint(slot->domain, info, ep, NULL);
+
+    if (info != NULL)
+        fi_freeinfo(info);
+    if (error != 0)
+        return failed("fi_endpoint", error);
+    slot->rail_count++;
+    error = fi_ep_bind(*ep, &slot->cq->fid, FI_TRANSMIT | FI_RECV);
+    if (error == 0)
+        error = fi_ep_bind(*ep, &slot->av->fid, 0);
+    if (error == 0)
+        error = fi_enable(*ep);
+    return error == 0 ? 0 : failed("fi_enable", error);
+}
+
+/*
+ * More endpoints, for remote reads and writes only: nobody has to know their names. Memory that is
+ * bound to one endpoint cannot be used through another.
+ */
+static int open_rails(struct ofi_slot *slot)
+{
+    const int bound = FI_MR_LOCAL | FI_MR_ENDPOINT;
+    uint32_t rails = (uint32_t)option_int(OPT_OFI_RAILS);
+    int error = 0;
+
+    if (!slot->device->provider.remote ||
+        (slot->device->provider.info->domain_attr->mr_mode & bound) == bound)
+        return 0;
+    for (uint32_t i = 1; i < rails && error == 0; i++)
+        error = open_rail(slot, i);
+    return error;
 }
 
 static int open_endpoint(struct ofi_slot *slot)
@@ -138,7 +148,6 @@ static int open_endpoint(struct ofi_slot *slot)
     const struct ofi_provider *provider = &slot->device->provider;
     struct fi_av_attr av = {.type = FI_AV_UNSPEC, .count = 64};
     size_t bytes = OFI_NAME_MAX;
-    struct fi_info *info;
     int error = fi_domain(provider->fabric, provider->info, &slot->domain, NULL);
 
     if (error != 0)
@@ -149,19 +158,12 @@ static int open_endpoint(struct ofi_slot *slot)
     error = fi_av_open(slot->domain, &av, &slot->av, NULL);
     if (error != 0)
         return failed("fi_av_open", error);
-    info = info_for(slot);
-    error = info == NULL ? -FI_ENOMEM : fi_endpoint(slot->domain, info, &slot->ep, NULL);
-    if (info != NULL)
-        fi_freeinfo(info);
-    if (error != 0)
-        return failed("fi_endpoint", error);
-    error = fi_ep_bind(slot->ep, &slot->cq->fid, FI_TRANSMIT | FI_RECV);
+    error = open_rail(slot, 0);
+    slot->ep = slot->rails[0];
     if (error == 0)
-        error = fi_ep_bind(slot->ep, &slot->av->fid, 0);
-    if (error == 0)
-        error = fi_enable(slot->ep);
+        error = open_rails(slot);
     if (error != 0)
-        return failed("fi_enable", error);
+        return error;
     error = fi_getname(&slot->ep->fid, slot->name.name, &bytes);
     if (error != 0 || bytes > OFI_NAME_MAX)
         return failed("fi_getname", error != 0 ? error : -FI_ETOOSMALL);
@@ -233,10 +235,10 @@ static int register_buffers(struct ofi_slot *slot, size_t frame)
 
     if ((slot->device->provider.info->domain_attr->mr_mode & FI_MR_LOCAL) == 0)
         return 0;
-    error = register_region(slot, slot->send_memory, sends, FI_SEND, 1, &slot->send_region);
+    error = ofi_region_register(slot, slot->send_memory, sends, FI_SEND, 1, &slot->send_region);
     if (error == 0)
-        error = register_region(slot, slot->receive_memory, receives, FI_RECV, 2,
-                                &slot->receive_region);
+        error = ofi_region_register(slot, slot->receive_memory, receives, FI_RECV, 2,
+                                    &slot->receive_region);
     return error == 0 ? 0 : failed("fi_mr_reg", error);
 }
 
@@ -277,7 +279,7 @@ int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **o
     list_init(&slot->links);
     list_init(&slot->owing);
     list_init(&slot->blocked);
-    list_init(&slot->reads);
+    list_init(&slot->remotes);
     list_init(&slot->orphans);
     list_init(&slot->notices);
     error = open_endpoint(slot);
@@ -311,12 +313,13 @@ void ofi_slot_free(struct ofi_slot *slot)
 {
     struct list *item;
 
-    release_region(&slot->all);
-    if (slot->ep != NULL)
-        close_object(&slot->ep->fid);
-    ofi_reads_finish(slot);
-    release_region(&slot->receive_region);
-    release_region(&slot->send_region);
+    ofi_region_release(&slot->all);
+    ofi_exposures_free(slot);
+    while (slot->rail_count != 0)
+        close_object(&slot->rails[--slot->rail_count]->fid);
+    ofi_remotes_finish(slot);
+    ofi_region_release(&slot->receive_region);
+    ofi_region_release(&slot->send_region);
     if (slot->edges)
         close(slot->cq_fd);
     if (slot->cq != NULL)

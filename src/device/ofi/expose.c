@@ -1,0 +1,178 @@
+/*
+ * Memory that the provider knows: registrations, and what a slot has exposed to others.
+ *
+ * Where a provider takes the whole address space at once (slot.c) nothing more is to be done.
+ * Elsewhere each exposure is a registration of its own under a key of its own, made and ended by
+ * the slot's owner: a context that conceals what another one has exposed leaves a note.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "device/ofi/ofi.h"
+#include "util/log.h"
+
+/* Attempts to find a key that is not in use. */
+#define ATTEMPTS 3
+
+int ofi_region_register(struct ofi_slot *slot, void *memory, size_t bytes, uint64_t access,
+                        uint64_t key, struct ofi_region *region)
+{
+    int error = fi_mr_reg(slot->domain, memory, bytes, access, 0, key, 0, &region->mr, NULL);
+
+    if (error != 0) {
+        region->mr = NULL;
+        return error;
+    }
+    if (slot->device->provider.info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+        error = fi_mr_bind(region->mr, &slot->ep->fid, 0);
+        if (error == 0)
+            error = fi_mr_enable(region->mr);
+    }
+    if (error != 0)
+        ofi_region_release(region);
+    else
+        region->descriptor = fi_mr_desc(region->mr);
+    return error;
+}
+
+void ofi_region_release(struct ofi_region *region)
+{
+    if (region->mr != NULL)
+        fi_close(&region->mr->fid);
+    region->mr = NULL;
+}
+
+int ofi_region_expose(struct ofi_slot *slot, void *memory, size_t bytes, uint64_t access,
+                      struct ofi_region *region, uint64_t *key)
+{
+    size_t key_bytes = slot->device->provider.info->domain_attr->mr_key_size;
+    int error = -FI_ENOKEY;
+
+    for (int i = 0; i < ATTEMPTS && error == -FI_ENOKEY; i++) {
+        if (!proof_random(key, sizeof(*key)))
+            return -FI_EOTHER;
+        if (key_bytes < sizeof(*key))
+            *key &= (UINT64_C(1) << (8 * key_bytes)) - 1;
+        error = ofi_region_register(slot, memory, bytes, access, *key, region);
+    }
+    if (error == 0)
+        *key = fi_mr_key(region->mr);
+    return error;
+}
+
+/* ---- exposures ---- */
+
+static struct ofi_slot *slot_of(struct port *port)
+{
+    return container_of(port, struct ofi_port, port)->slot;
+}
+
+/* Index of a place that is free; -ENOMEM. */
+static int find_place(struct ofi_slot *slot, uint32_t *place)
+{
+    uint32_t room = slot->exposed_room == 0 ? 16 : 2 * slot->exposed_room;
+    struct ofi_region *more;
+
+    for (uint32_t i = 0; i < slot->exposed_room; i++, slot->exposed_next++)
+        if (slot->exposed[slot->exposed_next % slot->exposed_room].mr == NULL) {
+            *place = slot->exposed_next++ % slot->exposed_room;
+            return 0;
+        }
+    more = realloc(slot->exposed, room * sizeof(*more));
+    if (more == NULL)
+        return -ENOMEM;
+    for (uint32_t i = slot->exposed_room; i < room; i++)
+        more[i] = (struct ofi_region){0};
+    *place = slot->exposed_room;
+    slot->exposed_next = slot->exposed_room + 1;
+    slot->exposed = more;
+    slot->exposed_room = room;
+    return 0;
+}
+
+int ofi_expose(struct port *port, void *address, size_t bytes, struct exposure *exposure)
+{
+    struct ofi_slot *slot = slot_of(port);
+    uint32_t place;
+    uint64_t key;
+    int error, cancel;
+
+    if (!slot->device->provider.remote)
+        return -EOPNOTSUPP;
+    if (slot->all.mr != NULL) {
+        *exposure = (struct exposure){.id = EXPOSURE_ALL, .offset = slot->offset};
+        return 0;
+    }
+    if (find_place(slot, &place) != 0)
+        return -ENOMEM;
+    cancel = ofi_enter();
+    error = ofi_region_expose(slot, address, bytes,
+                              FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE,
+                              &slot->exposed[place], &key);
+    ofi_leave(cancel);
+    if (error != 0) {
+        log_info("ofi: %zu bytes cannot be registered: %s", bytes, fi_strerror(-error));
+        return -EOPNOTSUPP;
+    }
+    *exposure = (struct exposure){.key = key, .id = place + 1, .offset = slot->offset};
+    return 0;
+}
+
+void ofi_conceal_own(struct ofi_slot *slot, uint32_t id)
+{
+    int cancel;
+
+    if (id == 0 || id > slot->exposed_room)
+        return;
+    cancel = ofi_enter();
+    ofi_region_release(&slot->exposed[id - 1]);
+    ofi_leave(cancel);
+}
+
+void ofi_conceal(struct port *port, const struct exposure *exposure)
+{
+    struct ofi_slot *slot = slot_of(port);
+    struct ofi_device *device = slot->device;
+    struct ofi_notice *notice;
+
+    if (exposure->id == EXPOSURE_ALL || exposure->offset >= device->contexts)
+        return;
+    if (exposure->offset == slot->offset) {
+        ofi_conceal_own(slot, exposure->id);
+        return;
+    }
+    notice = calloc(1, sizeof(*notice));
+    if (notice == NULL) {
+        log_error("ofi: out of memory: a memory region stays registered");
+        return;
+    }
+    notice->kind = NOTICE_CONCEAL;
+    notice->endpoint = exposure->id;
+    pthread_mutex_lock(&device->lock);
+    slot = device->slots[exposure->offset];
+    if (slot != NULL) {
+        list_push_back(&slot->notices, &notice->link);
+        atomic_store_explicit(&slot->news, 1, memory_order_relaxed);
+    } else {
+        free(notice);
+    }
+    pthread_mutex_unlock(&device->lock);
+}
+
+/* What the provider wants to hear of local memory; NULL: the exposure is none of the slot's. */
+void *ofi_exposure_descriptor(const struct ofi_slot *slot, const struct exposure *exposure)
+{
+    if (exposure->id == 0 || exposure->id > slot->exposed_room ||
+        exposure->offset != slot->offset || slot->exposed[exposure->id - 1].mr == NULL)
+        return NULL;
+    return slot->exposed[exposure->id - 1].descriptor;
+}
+
+void ofi_exposures_free(struct ofi_slot *slot)
+{
+    for (uint32_t i = 0; i < slot->exposed_room; i++)
+        ofi_region_release(&slot->exposed[i]);
+    free(slot->exposed);
+    slot->exposed = NULL;
+    slot->exposed_room = 0;
+}

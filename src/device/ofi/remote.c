@@ -1,0 +1,300 @@
+/*
+ * Remote reads and writes: a message's large data, which its receiver reads out of the sender's
+ * memory, and one-sided transfers between memory that both sides have exposed.
+ *
+ * Every slot's owner was told the other's key for its whole address space (slot.c), or, where a
+ * provider has no such thing, that of the exposure (expose.c). An access is made in pieces, some at
+ * a time, in turn through the endpoints that the slot has for that. With most providers the other
+ * end must advance meanwhile.
+ *
+ * A write is complete when the provider says that it has been delivered: the data is in the other
+ * task's memory, not just on its way. Nothing is concluded from the order of accesses.
+ *
+ * When the other end dies or the context goes, whoever waits for an access is told, or forgotten;
+ * the access itself stays an orphan until the provider has given it back.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "device/ofi/ofi.h"
+#include "util/log.h"
+
+#define PIECE_LEAST ((size_t)64 << 10)
+#define PIECE_MOST ((size_t)1 << 20)
+#define PIECES 8u
+
+struct piece {
+    struct ofi_operation operation;
+    struct remote *remote;
+    bool busy;
+};
+
+struct remote {
+    struct list link; /* in slot->remotes or slot->orphans */
+    struct ofi_link *to;
+    struct transfer *transfer; /* NULL: an orphan */
+    bool put;
+    char *local;
+    struct ofi_region own; /* of `local`, if it had to be registered for this */
+    void *descriptor;
+    uint64_t address, key; /* what the provider wants to hear of the other side */
+    size_t bytes, issued;
+    size_t piece_bytes;
+    uint32_t open; /* pieces the provider has */
+    int error;
+    struct piece pieces[PIECES];
+};
+
+static void piece_done(struct ofi_slot *slot, struct ofi_operation *operation, int error);
+
+static ssize_t issue_piece(struct ofi_slot *slot, struct remote *remote, struct piece *piece,
+                           size_t bytes)
+{
+    struct fid_ep *rail = slot->rails[slot->rail_next % slot->rail_count];
+    char *local = remote->local + remote->issued;
+    struct iovec vector = {.iov_base = local, .iov_len = bytes};
+    struct fi_rma_iov there = {
+        .addr = remote->address + remote->issued, .len = bytes, .key = remote->key};
+    struct fi_msg_rma message = {
+        .msg_iov = &vector,
+        .desc = &remote->descriptor,
+        .iov_count = 1,
+        .addr = remote->to->address,
+        .rma_iov = &there,
+        .rma_iov_count = 1,
+        .context = &piece->operation.context,
+    };
+    int cancel = ofi_enter();
+    ssize_t error;
+
+    if (remote->put)
+        error = fi_writemsg(rail, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+    else
+        error = fi_readmsg(rail, &message, FI_COMPLETION);
+    ofi_leave(cancel);
+    slot->rail_next += error == 0;
+    return error;
+}
+
+/* As many pieces as there is room for. -EAGAIN when the provider took none. */
+static int issue(struct ofi_slot *slot, struct remote *remote)
+{
+    ssize_t error = 0;
+
+    for (uint32_t i = 0; i < PIECES && remote->issued < remote->bytes && error == 0; i++) {
+        struct piece *piece = &remote->pieces[i];
+        size_t bytes = remote->bytes - remote->issued;
+
+        if (piece->busy)
+            continue;
+        if (bytes > remote->piece_bytes)
+            bytes = remote->piece_bytes;
+        piece->operation.done = piece_done;
+        piece->operation.to = remote->to;
+        piece->remote = remote;
+        error = issue_piece(slot, remote, piece, bytes);
+        if (error == 0) {
+            piece->busy = true;
+            remote->open++;
+            remote->issued += bytes;
+        }
+    }
+    if (error == -FI_EAGAIN)
+        return remote->open == 0 ? -EAGAIN : 0;
+    return (int)error;
+}
+
+static void finish(struct ofi_slot *slot, struct remote *remote)
+{
+    struct transfer *transfer = remote->transfer;
+    int error = remote->error;
+
+    list_remove(&remote->link);
+    ofi_region_release(&remote->own);
+    if (transfer != NULL)
+        slot->remotes_open--;
+    free(remote);
+    if (transfer == NULL)
+        return;
+    slot->completed++;
+    transfer->done(transfer, error);
+}
+
+static void piece_done(struct ofi_slot *slot, struct ofi_operation *operation, int error)
+{
+    struct piece *piece = (struct piece *)(void *)operation;
+    struct remote *remote = piece->remote;
+
+    piece->busy = false;
+    remote->open--;
+    remote->to->pulse.heard = remote->to->pulse.heard || error == 0;
+    if (error != 0 && remote->error == 0) {
+        log_info("ofi: a remote %s, endpoint %u, failed: %s", remote->put ? "write" : "read",
+                 remote->to->path.endpoint, fi_strerror(error));
+        remote->error = -EIO;
+    }
+    if (remote->error == 0 && remote->transfer != NULL && remote->issued < remote->bytes) {
+        int again = issue(slot, remote);
+
+        if (again != 0 && again != -EAGAIN)
+            remote->error = -EIO;
+    }
+    if (remote->open == 0 &&
+        (remote->error != 0 || remote->issued == remote->bytes || remote->transfer == NULL))
+        finish(slot, remote);
+}
+
+/* Providers that want to know local memory are told of it, for so long. */
+static int know_local(struct ofi_slot *slot, struct remote *remote, const struct exposure *near)
+{
+    if ((slot->device->provider.info->domain_attr->mr_mode & FI_MR_LOCAL) == 0)
+        return 0;
+    remote->descriptor = ofi_exposure_descriptor(slot, near);
+    if (remote->descriptor != NULL)
+        return 0;
+    if (ofi_region_register(slot, remote->local, remote->bytes, remote->put ? FI_WRITE : FI_READ, 0,
+                            &remote->own) != 0)
+        return -EOPNOTSUPP;
+    remote->descriptor = remote->own.descriptor;
+    return 0;
+}
+
+/* Every rail has a part of a large access. */
+static size_t piece_bytes(const struct ofi_slot *slot, size_t bytes)
+{
+    size_t part = (bytes / slot->rail_count + 4095) & ~(size_t)4095;
+
+    return part < PIECE_LEAST ? PIECE_LEAST : part > PIECE_MOST ? PIECE_MOST : part;
+}
+
+/* The address is what the provider calls it. */
+static int start(struct ofi_link *link, const struct remote_access *access, uint64_t key,
+                 struct transfer *transfer)
+{
+    struct ofi_slot *slot = link->slot;
+    struct remote *remote = calloc(1, sizeof(*remote));
+    int error;
+
+    if (remote == NULL)
+        return -EAGAIN;
+    remote->to = link;
+    remote->transfer = transfer;
+    remote->put = access->put;
+    remote->local = access->local;
+    remote->address = access->remote;
+    remote->key = key;
+    remote->bytes = access->bytes;
+    remote->piece_bytes = piece_bytes(slot, access->bytes);
+    error = know_local(slot, remote, &access->near);
+    if (error == 0)
+        error = issue(slot, remote);
+    if (error != 0 && remote->open == 0) {
+        ofi_region_release(&remote->own);
+        free(remote);
+        return error == -EAGAIN ? -EAGAIN : -EOPNOTSUPP;
+    }
+    remote->error = error == 0 ? 0 : -EIO;
+    slot->remotes_open++;
+    list_push_back(&slot->remotes, &remote->link);
+    slot->port->port.params.counters[DEVICE_COPIED] += access->bytes;
+    return -EINPROGRESS;
+}
+
+int ofi_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,
+            struct transfer *transfer)
+{
+    struct ofi_link *link = container_of(path, struct ofi_link, path);
+    const struct remote_access access = {.local = local, .remote = remote, .bytes = bytes};
+
+    *moved = 0;
+    if (path->closed)
+        return -EPIPE;
+    if (link->state != LINK_UP)
+        return -EAGAIN;
+    if (!link->readable)
+        return -EOPNOTSUPP;
+    return start(link, &access, link->key, transfer);
+}
+
+int ofi_remote(struct path *path, const struct remote_access *access, struct transfer *transfer)
+{
+    struct ofi_link *link = container_of(path, struct ofi_link, path);
+    struct ofi_slot *slot = link->slot;
+    struct remote_access there = *access;
+    bool all = access->far.id == EXPOSURE_ALL;
+
+    if (path->closed)
+        return -EPIPE;
+    if (link->state != LINK_UP)
+        return -EAGAIN;
+    if (!slot->device->provider.remote || (all && !link->readable))
+        return -EOPNOTSUPP;
+    if (!all && (slot->device->provider.info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) == 0)
+        there.remote -= access->base;
+    return start(link, &there, all ? link->key : access->far.key, transfer);
+}
+
+/* Those that the provider had no room for. */
+int ofi_remotes_progress(struct ofi_slot *slot)
+{
+    struct list *item, *following;
+    int count = 0;
+
+    list_for_each_safe (item, following, &slot->remotes) {
+        struct remote *remote = list_entry(item, struct remote, link);
+        size_t before = remote->issued;
+        int error;
+
+        if (remote->error != 0 || remote->issued == remote->bytes)
+            continue;
+        error = issue(slot, remote);
+        count += remote->issued != before;
+        if (error == 0 || error == -EAGAIN)
+            continue;
+        remote->error = -EIO;
+        if (remote->open == 0)
+            finish(slot, remote);
+    }
+    return count;
+}
+
+/* Whose links must not be silent. */
+void ofi_remotes_expect(struct ofi_slot *slot)
+{
+    struct list *item;
+
+    list_for_each (item, &slot->remotes)
+        list_entry(item, struct remote, link)->to->pulse.expects = true;
+}
+
+/* `error` 0: without a word. */
+void ofi_remotes_give_up(struct ofi_slot *slot, struct ofi_link *link, int error)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &slot->remotes) {
+        struct remote *remote = list_entry(item, struct remote, link);
+        struct transfer *transfer = remote->transfer;
+
+        if (link != NULL && remote->to != link)
+            continue;
+        list_remove(&remote->link);
+        list_push_back(&slot->orphans, &remote->link);
+        remote->transfer = NULL;
+        slot->remotes_open--;
+        if (error != 0)
+            transfer->done(transfer, error);
+    }
+}
+
+void ofi_remotes_finish(struct ofi_slot *slot)
+{
+    struct list *item;
+
+    while ((item = list_pop_front(&slot->orphans)) != NULL) {
+        struct remote *remote = list_entry(item, struct remote, link);
+
+        ofi_region_release(&remote->own);
+        free(remote);
+    }
+}
