@@ -138,6 +138,9 @@ static void port_finish(void)
         PAMI_OK(PAMI_Context_lock(context_of_job()));
         job_poll_one(context_of_job());
         PAMI_OK(PAMI_Context_unlock(context_of_job()));
+        if (overlap_port.yields) {
+            sched_yield();
+        }
     }
 }
 
@@ -159,6 +162,9 @@ static void port_serve(size_t bytes, uint64_t seed)
     PAMI_OK(PAMI_Send(context_of_job(), &message));
     while (port.sending) {
         job_poll_one(context_of_job());
+        if (overlap_port.yields) {
+            sched_yield();
+        }
     }
 }
 

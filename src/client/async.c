@@ -69,6 +69,7 @@ struct async_slot {
     uint32_t patience;    /* turns that may still be SHARE_EAGER */
     enum share_turn turn; /* what the last one came to */
     bool armed;
+    bool light; /* ... lightly: to sleep long it has to be armed once more */
 };
 
 struct async_thread {
@@ -105,7 +106,7 @@ static enum share_turn user_turn(struct async_slot *slot, const struct share_rul
         slot->progress(slot->context, slot->cookie);
         if (!is_serving(slot) || atomic_load_explicit(rules->stopping, memory_order_relaxed))
             return SHARE_ENDED;
-        turn = share_rest(slot->context);
+        turn = share_rest(slot->context, rules->light);
         if (turn != SHARE_YIELDED)
             break;
     }
@@ -124,14 +125,14 @@ static void plan(struct async_slot *slot, enum share_turn turn)
 {
     const struct async_pool *pool = slot->thread->pool;
     uint32_t longest = pool->spare ? NAP_LONGEST_SPARE_US : NAP_LONGEST_US;
+    uint64_t sleep = slot->light ? CONTEXT_LIGHT_SLEEP_US : SLEEP_LONGEST_US;
 
     slot->armed = turn == SHARE_ASLEEP || turn == SHARE_RETRY || turn == SHARE_AGAIN;
     slot->turn = turn;
     switch (turn) {
     case SHARE_ASLEEP:
         slot->nap_us = 0;
-        slot->wake_at =
-            clock_now_ns() + 1000 * context_sleep_limit(slot->context, SLEEP_LONGEST_US);
+        slot->wake_at = clock_now_ns() + 1000 * context_sleep_limit(slot->context, sleep);
         return;
     case SHARE_ENDED:
         slot->nap_us = 0;
@@ -191,6 +192,13 @@ static void take_turn(struct async_slot *slot)
         slot->patience = patience;
     rules.serving = &slot->serving;
     rules.eager = slot->patience != 0;
+    /*
+     * A light sleep in which nothing has come is followed by a deep one. Not for threads that are
+     * not bound: timers of an idle processor go off on a busy one, and take the thread there.
+     */
+    slot->light = slot->thread->pool->places.bound &&
+                  !(slot->turn == SHARE_ASLEEP && slot->light && clock_now_ns() >= slot->wake_at);
+    rules.light = slot->light;
     if (slot->turn == SHARE_AGAIN || slot->turn == SHARE_EAGER)
         rules.spins = SPINS_AGAIN;
     turn = slot->progress != NULL ? user_turn(slot, &rules) : share_turn(slot->context, &rules);

@@ -49,6 +49,8 @@ struct coll {
     struct pool operations;   /* struct coll_operation */
     struct list started;      /* operations that are not complete */
     struct list running;      /* instances */
+    struct list handed;       /* of these, what a helper is to begin with */
+    struct retry begin;       /* ... which this does */
     struct list lingering;    /* that failed, for which p2p still has something under way */
     struct flow_memory *kept; /* of flows that failed, while any instance lingers */
     struct message_watch watch;

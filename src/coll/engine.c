@@ -153,6 +153,7 @@ int engine_make(struct group *group, const struct algorithm *row, struct collect
     instance->collective.send.type = NULL;
     instance->collective.recv.type = NULL;
     list_init(&instance->link);
+    list_init(&instance->handed);
     error = reset(&instance->machine, collective);
     if (error != 0) {
         instance->machine.ops->release(&instance->machine);
@@ -167,6 +168,7 @@ static void instance_free(struct instance *instance)
     struct coll *coll = instance->coll;
 
     list_remove(&instance->link);
+    list_remove(&instance->handed);
     machine_release_numbers(&instance->machine);
     collective_release(&instance->collective);
     drop_memory(instance);
@@ -183,6 +185,7 @@ static void release(struct machine *machine)
 
     if (unlikely(instance->running)) {
         list_remove(&instance->link);
+        list_remove(&instance->handed);
         flight_drop(&instance->coll->flights, &instance->flight);
         instance->running = false;
     }
@@ -231,6 +234,40 @@ static bool early_agree(const struct instance *instance)
     return true;
 }
 
+/* All that have been handed over, among them what ends while others begin. */
+static int begin_handed(struct retry *retry, struct context *context)
+{
+    struct coll *coll = container_of(retry, struct coll, begin);
+    struct list *item;
+    int events = 0;
+
+    (void)context;
+    for (; (item = list_pop_front(&coll->handed)) != NULL; events++)
+        step(list_entry(item, struct instance, handed));
+    list_remove(&retry->link);
+    return events;
+}
+
+/* The first step of a large one may copy much: messages that have come before it. */
+static bool hand_over(struct instance *instance)
+{
+    const struct collective *collective = &instance->collective;
+    struct coll *coll = instance->coll;
+    uint64_t bytes = collective->bytes + collective->own_bytes;
+
+    if (likely(!context_shared(coll->context)))
+        return false;
+    for (uint32_t i = 0; collective->recv_bytes != NULL && i < instance->shape.size; i++)
+        bytes += collective->recv_bytes[i];
+    if (!context_hands_over(coll->context, bytes))
+        return false;
+    list_push_back(&coll->handed, &instance->handed);
+    coll->begin.run = begin_handed;
+    if (list_empty(&coll->begin.link))
+        list_push_back(&coll->context->retries, &coll->begin.link);
+    return true;
+}
+
 static void start(struct machine *machine)
 {
     struct instance *instance = instance_of(machine);
@@ -252,7 +289,7 @@ static void start(struct machine *machine)
                                             "%s: members called it with different arguments "
                                             "or algorithms",
                                             instance->algorithm->name));
-    else
+    else if (!hand_over(instance))
         step(instance);
 }
 
@@ -296,6 +333,7 @@ void engine_end(struct instance *instance)
 
     instance->running = false;
     list_remove(&instance->link);
+    list_remove(&instance->handed);
     if (unlikely(instance->coll->context->trace != NULL))
         trace_add(instance->coll->context, TRACE_END, instance->algorithm->name, 0,
                   (uintptr_t)instance, 0, 0);

@@ -42,7 +42,8 @@ struct slot {
 struct instance {
     struct machine machine;
     struct flight flight;
-    struct list link; /* in coll.running while it runs */
+    struct list link;   /* in coll.running while it runs */
+    struct list handed; /* in coll.handed until its first step */
     struct coll *coll;
     const struct algorithm *algorithm;
     bool running, stepping, again, failed;

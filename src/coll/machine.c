@@ -309,6 +309,8 @@ int coll_attach(struct context *context)
     coll->context = context;
     list_init(&coll->started);
     list_init(&coll->running);
+    list_init(&coll->handed);
+    list_init(&coll->begin.link);
     list_init(&coll->lingering);
     if (flight_table_init(&coll->flights, context) != 0 || am_attach(context) != 0 ||
         shared_attach(context) != 0) {
@@ -333,6 +335,7 @@ void coll_detach(struct context *context)
         return;
     shared_detach(context);
     am_detach(context);
+    list_remove(&coll->begin.link);
     engine_drop_all(coll);
     flow_memory_free(coll->kept);
     flight_table_finish(&coll->flights);

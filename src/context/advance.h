@@ -11,11 +11,13 @@ void context_tend(struct context *context);
 
 /*
  * Sleeping (wait.c), for whoever owns the context: an advance would do something now; something is
- * to be tried again although nobody will ring; the ports ring from now on, or no longer.
+ * to be tried again although nobody will ring; the ports ring from now on, or no longer. If they
+ * are armed lightly, the sleep must not be longer than CONTEXT_LIGHT_SLEEP_US.
  */
+#define CONTEXT_LIGHT_SLEEP_US 200u
 bool context_has_events(const struct context *context);
 bool context_has_retries(const struct context *context);
-void context_arm(struct context *context);
+void context_arm(struct context *context, bool light);
 void context_disarm(struct context *context);
 
 /* How long a sleep may be: not all ports that are armed can end it. */

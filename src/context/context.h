@@ -199,6 +199,19 @@ static inline bool context_shared(const struct context *context)
     return (atomic_load_explicit(&context->guard, memory_order_relaxed) & GUARD_SHARED) != 0;
 }
 
+/*
+ * What takes as long as copying so many bytes is better left to the helper: true outside of
+ * advances, if there is one. Whoever then puts it on the context's retries need not ring: the
+ * program does when it unlocks the context, or it advances the context by itself.
+ */
+#define CONTEXT_HAND_OVER_BYTES 32768u
+
+static inline bool context_hands_over(const struct context *context, uint64_t bytes)
+{
+    return bytes >= CONTEXT_HAND_OVER_BYTES && unlikely(context_shared(context)) &&
+           !share_owned(context);
+}
+
 /* lock.c: the program's trylock and unlock, which a helper hears of. */
 bool context_try(struct context *context);
 bool context_unlock(struct context *context);

@@ -183,9 +183,11 @@ static enum share_turn depth(const struct context *context)
 }
 
 /* From now on everybody rings; false when there is something to do after all. */
-static bool lie_down(struct context *context)
+static bool lie_down(struct context *context, bool light)
 {
-    context_arm(context);
+    enum share_turn how = depth(context);
+
+    context_arm(context, how == SHARE_RETRY || (how == SHARE_ASLEEP && light));
     if (context_has_events(context)) {
         context_disarm(context);
         return false;
@@ -217,7 +219,7 @@ static enum share_turn passes(struct context *context, const struct share_rules 
             continue;
         if (rules->eager && !list_empty(&context->retries))
             return SHARE_EAGER;
-        if (lie_down(context))
+        if (lie_down(context, rules->light))
             return depth(context);
         idle = 0;
     }
@@ -245,14 +247,14 @@ enum share_turn share_turn(struct context *context, const struct share_rules *ru
     return turn;
 }
 
-enum share_turn share_rest(struct context *context)
+enum share_turn share_rest(struct context *context, bool light)
 {
     enum share_turn turn;
 
     if (!take(context))
         return SHARE_LOCKED;
     get_up(context);
-    turn = lie_down(context) ? depth(context) : SHARE_YIELDED;
+    turn = lie_down(context, light) ? depth(context) : SHARE_YIELDED;
     let_go(context);
     return turn;
 }

@@ -59,6 +59,7 @@ enum share_turn {
 struct share_rules {
     unsigned spins;              /* idle passes before it sleeps */
     bool eager;                  /* do not sleep as long as something is to be tried again */
+    bool light;                  /* who finds nothing left sleeps shortly: arm lightly */
     const atomic_uint *serving;  /* 0: end the turn */
     const atomic_bool *stopping; /* true: end the turn */
 };
@@ -76,7 +77,7 @@ void share_barrier(void);
 enum share_turn share_turn(struct context *context, const struct share_rules *rules);
 
 /* For helpers that advance by a function of the user's: prepare to sleep, as the end of a turn. */
-enum share_turn share_rest(struct context *context);
+enum share_turn share_rest(struct context *context, bool light);
 
 /* After being locked out for long: the program is to ring when it gives up the lock. */
 void share_starve(struct context *context);

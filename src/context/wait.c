@@ -38,10 +38,10 @@ bool context_has_retries(const struct context *context)
     return !list_empty(&context->retries) || context->work.again_first != NULL;
 }
 
-void context_arm(struct context *context)
+void context_arm(struct context *context, bool light)
 {
     for (size_t i = 0; i < context->port_count; i++)
-        context->ports[i]->ops->arm(context->ports[i]);
+        context->ports[i]->ops->arm(context->ports[i], light);
 }
 
 /* A helper may rely on being rung: it has to look for itself. */
@@ -74,7 +74,7 @@ static bool sleep_once(struct context *context, uint64_t microseconds)
     struct port *port = context->ports[0];
     bool ready;
 
-    context_arm(context);
+    context_arm(context, microseconds <= CONTEXT_LIGHT_SLEEP_US);
     ready = context_has_events(context);
     if (!ready) {
         context->counters[COUNTER_SLEEPS]++;

@@ -274,8 +274,10 @@ struct device_ops {
      * this process. A context sleeps on its first port; the others are armed, and call params.wake
      * when something has come or say by sleep_us how long a sleep may be. NULL: the device cannot
      * sleep, its contexts poll.
+     *   light  a sender that is just sending may miss it: for sleeps that are short. Else arm has
+     *          made everybody see it, which disturbs those that compute.
      */
-    void (*arm)(struct port *port);
+    void (*arm)(struct port *port, bool light);
     void (*disarm)(struct port *port);
     void (*sleep)(struct port *port, uint64_t microseconds);
     void (*wake)(struct port *port);

@@ -516,7 +516,7 @@ void shared_start(struct shared_machine *machine)
     if (arena->machines.next != &machine->link)
         return;
     shared_poll_later(arena);
-    if (arena->shared->running)
+    if (arena->shared->running || context_hands_over(arena->shared->context, machine->call.bytes))
         return;
     arena->shared->running = true;
     run_arena(arena); /* the machine may be gone afterwards */

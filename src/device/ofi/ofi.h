@@ -388,7 +388,7 @@ int ofi_revive(struct port *port, uint32_t endpoint);
 int ofi_advance(struct port *port);
 void ofi_flush(struct port *port);
 bool ofi_pending(struct port *port);
-void ofi_arm(struct port *port);
+void ofi_arm(struct port *port, bool light);
 void ofi_disarm(struct port *port);
 void ofi_sleep(struct port *port, uint64_t microseconds);
 void ofi_wake(struct port *port);

@@ -19,12 +19,13 @@ static struct ofi_slot *slot_of(struct port *port)
     return container_of(port, struct ofi_port, port)->slot;
 }
 
-void ofi_arm(struct port *base)
+void ofi_arm(struct port *base, bool light)
 {
     struct ofi_slot *slot = slot_of(base);
     struct fid *queue = &slot->cq->fid;
     struct epoll_event event;
 
+    (void)light;
     ofi_links_flush(slot);
     ofi_slot_edges(slot);
     if (slot->cq_fd < 0 || slot->false_alarms > FALSE_ALARMS_MAX)

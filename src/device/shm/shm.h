@@ -124,7 +124,7 @@ void shm_tend(struct port *port, void (*gone)(void *context, uint32_t endpoint))
 
 /* sleep.c */
 bool shm_sleep_init(void);
-void shm_arm(struct port *port);
+void shm_arm(struct port *port, bool light);
 void shm_disarm(struct port *port);
 void shm_sleep(struct port *port, uint64_t microseconds);
 void shm_wake(struct port *port);

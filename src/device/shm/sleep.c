@@ -6,7 +6,7 @@
  * hot one, so it has no fence: the sleeper's arm makes every running thread of all registered
  * processes pass a barrier (membarrier, global expedited), after which a sender either sees the
  * flag, or its packet is seen by the sleeper's last look. Where the kernel has no membarrier,
- * sleeps are cut short instead.
+ * sleeps are cut short instead; short ones do without, as the barrier interrupts who computes.
  */
 #include <errno.h>
 #include <limits.h>
@@ -31,12 +31,12 @@ bool shm_sleep_init(void)
     return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
 }
 
-void shm_arm(struct port *port)
+void shm_arm(struct port *port, bool light)
 {
     struct shm_port *shm = shm_port_of(port);
 
     atomic_store_explicit(&shm->reader.inbox->sleeping, 1, memory_order_seq_cst);
-    if (shm->device->can_barrier)
+    if (!light && shm->device->can_barrier)
         membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 

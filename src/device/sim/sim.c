@@ -172,7 +172,12 @@ static int sim_path_open(struct port *port, uint32_t number, unsigned how, struc
 }
 
 /* One thread drives everything: it never sleeps, and need not be woken from it. */
-static void sim_arm(struct port *port)
+static void sim_arm(struct port *port, bool light)
+{
+    (void)port, (void)light;
+}
+
+static void sim_disarm(struct port *port)
 {
     (void)port;
 }
@@ -206,7 +211,7 @@ const struct device_ops sim_device_ops = {
     .advance = sim_advance,
     .pending = sim_pending,
     .arm = sim_arm,
-    .disarm = sim_arm,
+    .disarm = sim_disarm,
     .sleep = sim_sleep,
     .wake = sim_port_wake,
     .tend = sim_tend,
