@@ -20,6 +20,7 @@
 #include "pami_tune/judge.h"
 #include "pami_tune/lab.h"
 #include "pami_tune/results.h"
+#include "pami_tune/servers.h"
 #include "pami_tune/sizes.h"
 #include "pami_tune/start.h"
 #include "util/cpu.h"
@@ -34,7 +35,7 @@ struct settings {
     size_t task_count, node_count;
     bool wanted[PAMI_XFER_COUNT]; /* types */
     const char *output, *contest;
-    bool built_in, verbose, again;
+    bool built_in, verbose, again, servers;
 };
 
 struct progress {
@@ -70,6 +71,8 @@ static void usage(FILE *to)
             "  --quick          some seconds, rough: to see whether it works\n"
             "  --again          forget what FILE.part has\n"
             "  --built-in       write FILE as src/coll/measured.def\n"
+            "  --servers        measure where communication servers pay instead; -o pami.servers,\n"
+            "                   which PAMI_SERVERS_TABLE names\n"
             "  -v, --verbose    say what was measured\n"
             "  --help           this text\n"
             "  --version        the version\n");
@@ -178,6 +181,8 @@ static bool set_flag(struct settings *settings, const char *name)
         settings->again = true;
     else if (strcmp(name, "--built-in") == 0)
         settings->built_in = true;
+    else if (strcmp(name, "--servers") == 0)
+        settings->servers = true;
     else if (strcmp(name, "-v") == 0 || strcmp(name, "--verbose") == 0)
         settings->verbose = true;
     else
@@ -417,6 +422,7 @@ static int tune(struct settings *settings)
 static void forget_choices(void)
 {
     unsetenv("PAMI_COLL_TABLE");
+    unsetenv("PAMI_SERVERS_TABLE");
     for (int type = 0; type < PAMI_XFER_COUNT; type++)
         if (*select_option_name((pami_xfer_type_t)type) != '\0')
             unsetenv(select_option_name((pami_xfer_type_t)type));
@@ -427,7 +433,6 @@ int main(int argc, char **argv)
     struct settings settings = {
         .nodes = {1},
         .node_count = 1,
-        .output = "pami.table",
         .start = {.seconds = 300},
     };
     int status;
@@ -437,9 +442,17 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     forget_choices();
+    if (settings.contest != NULL && strcmp(settings.contest, SERVERS_CONTEST) == 0)
+        return servers_contest(settings.start.quick);
     if (settings.contest != NULL)
         return contest_main(settings.contest, settings.start.quick);
     if (getenv("PMI_RANK") != NULL || getenv("PMIX_RANK") != NULL)
         return complain("starts its jobs itself, and is not to be started by a launcher");
+    if (settings.servers)
+        return servers_tune(&settings.start, settings.nodes[settings.node_count - 1],
+                            settings.output != NULL ? settings.output : "pami.servers",
+                            settings.verbose);
+    if (settings.output == NULL)
+        settings.output = "pami.table";
     return tune(&settings);
 }

@@ -33,7 +33,7 @@ enum {
 
 /* Phases of a trial, over and over: one sort settles and is measured, then the other one. */
 enum {
-    PHASE_REST,
+    PHASE_REST, /* 0: learn_rests */
     PHASE_CLIENT_SETTLES,
     PHASE_CLIENT,
     PHASE_SERVERS_SETTLE,
@@ -116,6 +116,12 @@ void learn_look(struct learner *learner, bool worthwhile, size_t outstanding, ui
             rest(learner);
         return;
     case PHASE_CLIENT_SETTLES:
+        if (!worthwhile) {
+            learner->spent += (now - learner->since) / COST_PARTS; /* as if: not again soon */
+            learner->forward = false;
+            rest(learner);
+            return;
+        }
         /* Those that went by before were not counted: until the number stands, it settles. */
         window_open(learner,
                     2 * outstanding > learner->window ? PHASE_CLIENT_SETTLES : PHASE_CLIENT,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "context/registry.h"
+#include "servers/model.h"
 #include "servers/process.h"
 #include "util/error.h"
 
@@ -273,6 +274,20 @@ static unsigned next_server(struct lane *lane)
     return lane->next;
 }
 
+/* How many are outstanding the learner finds out at the beginning of a trial. */
+static enum learn_way learned(const struct call *call)
+{
+    const struct servers *servers = call->servers;
+    struct learner *learner = learn_of(call->lane, call->kind, call->bytes);
+    size_t outstanding = call->lane->outstanding;
+    bool worthwhile = servers->spare;
+
+    if (unlikely(learner->left == 0) && servers->model != NULL && worthwhile)
+        worthwhile = model_pays(servers->model, call->kind, call->bytes,
+                                learn_rests(learner) ? MODEL_ANY : outstanding, servers->count);
+    return learn_choice(learner, worthwhile, outstanding);
+}
+
 /*
  * False: the client makes the call as if there were no servers, which costs nothing. Else a request
  * is made; *server NULL: the client carries it all the same, because it has to be counted.
@@ -300,8 +315,7 @@ static bool choose(const struct call *call, struct server **server)
             return true;
     }
     if (SERVERS_LOAD(servers->learn) != 0)
-        way = learn_choice(learn_of(call->lane, call->kind, call->bytes), servers->spare,
-                           call->lane->outstanding);
+        way = learned(call);
     if (way != LEARN_SERVERS)
         return way == LEARN_CLIENT || SERVERS_LOAD(servers->few) != 0;
     number = next_server(call->lane);

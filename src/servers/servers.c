@@ -10,6 +10,7 @@
 
 #include "client/async.h"
 #include "context/registry.h"
+#include "servers/model.h"
 #include "servers/process.h"
 #include "util/error.h"
 #include "util/option.h"
@@ -99,6 +100,7 @@ static void servers_free(struct servers *servers)
     free(servers->server);
     free(servers->slots);
     free(servers->cpus);
+    free(servers->model);
     free(servers);
 }
 
@@ -106,6 +108,7 @@ struct servers *servers_new(struct client_core *core, size_t count,
                             const pamix_servers_config_t *config)
 {
     const char *cpus = config != NULL ? config->cpus : NULL;
+    const char *table = option_string(OPT_SERVERS_TABLE);
     struct servers *servers = calloc(1, sizeof(*servers));
 
     if (servers == NULL)
@@ -115,7 +118,8 @@ struct servers *servers_new(struct client_core *core, size_t count,
     servers->queue = queue_slots(config);
     servers->server = aligned_alloc(CACHE_LINE, count * sizeof(*servers->server));
     servers->cpus = cpus != NULL ? strdup(cpus) : NULL;
-    if (servers->server == NULL || (cpus != NULL && servers->cpus == NULL)) {
+    if (servers->server == NULL || (cpus != NULL && servers->cpus == NULL) ||
+        (*table != '\0' && model_read(table, &servers->model) != 0)) {
         servers_free(servers);
         return NULL;
     }

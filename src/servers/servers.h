@@ -7,6 +7,7 @@
  *   servers.c  create, start, stop, destroy, policy, counters
  *   fence.c    fences, which are also how servers stop
  *   learn.c    does forwarding pay? Measured on the program's own requests
+ *   model.c    where it may: what has been measured on this machine
  *   process.c  servers that are processes, which are told by messages (protocol.h)
  *
  * A request lives in a pool of its lane, which is what one context of the program has here. It goes
@@ -33,6 +34,7 @@
 
 struct servers;
 struct lane;
+struct model;
 struct request;
 
 enum servers_state {
@@ -73,7 +75,7 @@ struct learner {
 /* None is left. `now`: clock_ticks. */
 void learn_look(struct learner *learner, bool worthwhile, size_t outstanding, uint64_t now);
 
-/* `worthwhile`: servers may have a processor. `outstanding`: of the lane. */
+/* `worthwhile`: servers may pay. `outstanding`: of the lane, known but during a rest. */
 static inline enum learn_way learn_choice(struct learner *learner, bool worthwhile,
                                           size_t outstanding)
 {
@@ -81,6 +83,12 @@ static inline enum learn_way learn_choice(struct learner *learner, bool worthwhi
         learn_look(learner, worthwhile, outstanding, clock_ticks());
     learner->left--;
     return (enum learn_way)learner->way;
+}
+
+/* What the client carries is not counted. */
+static inline bool learn_rests(const struct learner *learner)
+{
+    return learner->phase == 0;
 }
 
 struct learner *learn_of(struct lane *lane, enum request_kind kind, size_t bytes);
@@ -165,7 +173,8 @@ struct servers {
     atomic_uint fencing; /* fences that servers still work for */
     atomic_uint operations, batch, few, in_flight;
     atomic_int active, learn;
-    bool spare; /* servers do not take the program's processors; set by start */
+    bool spare;          /* servers do not take the program's processors; set by start */
+    struct model *model; /* what has been measured; NULL: nothing */
     atomic_size_t bytes_least, bytes_most;
     _Atomic(struct lane *) lanes[ENDPOINT_OFFSETS_MAX];
     pami_context_t contexts[ENDPOINT_OFFSETS_MAX];

@@ -44,6 +44,17 @@ grep -qE '^MEASURED\(BARRIER, "[A-Za-z0-9-]+", 0, CHOICE_BYTES_MAX, 2, 3, ONE\)$
     complain "$(cat def)"
 run 1 "$tune" --quick -n 2 --types barrier -o /nowhere/at/all
 
+echo '# servers'
+run 0 "$tune" --servers --quick -o servers.table -v
+has out 'servers pay in '
+grep -qE '^(# no: )?put 8-511 1-7 ' servers.table || complain "$(cat servers.table)"
+printf '%s\n' 'put 8- 1- 1-' 'nonsense' >>servers.table
+run 0 env PAMI_SERVERS_TABLE=servers.table "$pamirun" -n 2 "$build/test/api/servers" 1 1
+has err 'makes no sense'
+lacks err 'cannot be read'
+run 0 env PAMI_SERVERS_TABLE=missing "$pamirun" -n 2 "$build/test/api/servers" 1 1
+has err 'missing cannot be read: No such file or directory'
+
 echo '# going on'
 mkdir more.new # so that the table cannot be written, as if it had been interrupted before that
 run 1 "$tune" --quick -n 2 --types barrier -o more

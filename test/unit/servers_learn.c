@@ -124,12 +124,31 @@ static void test_no_core_no_trial(void **state)
     }
 }
 
+/* A table knows that with so many outstanding servers do not pay: nothing is forwarded, and requests
+ * are hardly ever counted. */
+static void test_unpromising(void **state)
+{
+    struct world world = begin();
+    size_t counted = 0;
+
+    (void)state;
+    for (size_t i = 0; i < 1000000; i++) {
+        if (world.learner.left == 0)
+            learn_look(&world.learner, learn_rests(&world.learner), 64, (uint64_t)world.now);
+        world.learner.left--;
+        assert_int_not_equal(world.learner.way, LEARN_SERVERS);
+        counted += world.learner.way == LEARN_CLIENT;
+        world.now += 1000;
+    }
+    assert_true(counted > 0 && counted < 10000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_never_a_loss),     cmocka_unit_test(test_a_gain_is_found),
         cmocka_unit_test(test_disturbed),        cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_no_core_no_trial),
+        cmocka_unit_test(test_no_core_no_trial), cmocka_unit_test(test_unpromising),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ static void become(const struct start *start, const struct job *job, int out)
     }
     arguments[count++] = start->self;
     arguments[count++] = "--contest";
-    arguments[count++] = collective_name(job->type);
+    arguments[count++] = start->contest != NULL ? start->contest : collective_name(job->type);
     if (start->quick)
         arguments[count++] = "--quick";
     arguments[count] = NULL;

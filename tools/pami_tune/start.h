@@ -11,7 +11,8 @@
 /* How jobs are started. */
 struct start {
     char self[4096], pamirun[4096];
-    const char *bind; /* as pamirun has it, NULL: no option */
+    const char *bind;    /* as pamirun has it, NULL: no option */
+    const char *contest; /* of all jobs; NULL: that of the job's type */
     bool quick;
     double seconds; /* time limit of a job */
 };
