@@ -124,8 +124,8 @@ static void test_no_core_no_trial(void **state)
     }
 }
 
-/* A table knows that with so many outstanding servers do not pay: nothing is forwarded, and requests
- * are hardly ever counted. */
+/* A table knows that with so many outstanding servers do not pay: nothing is forwarded, and
+ * requests are hardly ever counted. */
 static void test_unpromising(void **state)
 {
     struct world world = begin();
