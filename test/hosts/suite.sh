@@ -3,7 +3,9 @@
 # hosts (network namespaces), by two launchers, and over the loopback interface. Takes many minutes;
 # `make check KIND=hosts`. A short one: test/net/namespaces.sh.
 #
-#     suite.sh hydra|openmpi HOSTS
+#     suite.sh hydra|openmpi HOSTS [PROGRAMS]
+#
+# PROGRAMS is an extended regular expression, such as '^coll'.
 #
 # Run: args="hydra 2" timeout=1800
 # Run: args="hydra 3" timeout=1800
@@ -22,7 +24,7 @@ launch() {
 }
 
 export launcher
-mapfile -t list < <(cases all "$(dirname "$0")"/../api/*.c | awk -F'|' -v hosts="$2" '
-    $2 >= hosts { nodes = $3; $3 = ""; line = $1 "|" $2 "||" $4 "|" $5; if (!seen[line]++) print line }')
+mapfile -t list < <(cases all "$(dirname "$0")"/../api/*.c | awk -F'|' -v hosts="$2" -v programs="${3:-.}" '
+    $2 >= hosts && $1 ~ programs { nodes = $3; $3 = ""; line = $1 "|" $2 "||" $4 "|" $5; if (!seen[line]++) print line }')
 run_cases "${list[@]}"
 finish

@@ -20,7 +20,7 @@ export -f on hydra places
 export scratch host_count
 timeout -k 2 100 bash -c 'hydra "$@"' hydra 2 "$scratch/task" >"$scratch/out" 2>"$scratch/err" &
 job=$!
-for _ in $(seq 300); do
+for _ in $(seq 600); do
     [ "$(grep -ls streaming "$scratch"/task.? | wc -l)" = 2 ] && break
     sleep 0.1
 done
@@ -28,7 +28,7 @@ done
 sleep 0.5
 start=$(now)
 ip -n "$net-sw" link set port2 down
-for _ in $(seq 300); do
+for _ in $(seq $((300 * factor))); do
     [ "$(grep -ls 'gone after\|nothing for' "$scratch"/task.? | wc -l)" = 2 ] && break
     sleep 0.1
 done
@@ -38,7 +38,7 @@ for i in 0 1; do
     grep -q "^task $i: gone after" "$scratch/task.$i" || complain "task $i does not notice"
     grep -q 'do not end' "$scratch/task.$i" && complain "task $i: later operations do not end"
 done
-[ $passed -lt $((9000 * factor)) ] || complain "took $passed ms"
+[ $passed -lt $((15000 * factor)) ] || complain "took $passed ms"
 ip -n "$net-sw" link set port2 up
 kill $job 2>/dev/null
 wait $job 2>/dev/null

@@ -8,7 +8,7 @@
 need_module
 export PAMI_NETWORK=ofi
 for try in 1 2 3; do
-    run 137 "$pamirun" -n 2 --nodes 2 --keep-going "$build/test/net/stream" --die 0.$try --limit 5
+    run 137 "$pamirun" -n 2 --nodes 2 --keep-going "$build/test/net/stream" --die 0.$try --limit 20
     grep -q '^task 0: gone after' "$scratch/out" || complain 'the survivor does not notice'
 done
 finish

@@ -20,11 +20,11 @@ launch() {
 }
 
 export launcher
-cases=('order|4|||2' 'send_sizes|4|||' 'threads|4|||' 'threads|4||PAMI_OFI_RECEIVE_BUFFERS=2|'
-    'put|5|||' 'coll_basic|5|||' 'coll_random|5|||' 'coll_threads|3|||')
+cases=('order|4|||2' 'send_sizes|4|||' 'put|5|||' 'coll_basic|5|||' 'coll_threads|3|||')
 # Others with the launcher that starts faster.
 [ "$launcher" != hydra ] ||
-    cases+=('send_events|4|||' 'flood|8|||' 'typed_send|3|||' 'early_context|4|||'
+    cases+=('threads|4|||' 'threads|4||PAMI_OFI_RECEIVE_BUFFERS=2|' 'coll_random|5|||'
+        'send_events|4|||' 'flood|8|||' 'typed_send|3|||' 'early_context|4|||'
         'leave|4|||received' 'finish|4|||' 'client_query|6|||' 'rget|5|||' 'rmw|4|||' 'fence|5|||'
         'rma_threads|4|||' 'geometry_create|5|||' 'coll_nodes|8|||' 'am_collectives|4|||')
 run_cases "${cases[@]}"
