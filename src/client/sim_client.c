@@ -14,6 +14,8 @@
 #include <pami/pamix.h>
 
 #include "client/client.h"
+#include "coll/ask.h"
+#include "coll/coll.h"
 #include "context/advance.h"
 #include "device/sim/network.h"
 #include "p2p/p2p.h"
@@ -206,6 +208,46 @@ static size_t rouse_all(struct sim_network *network)
     return roused.count + sim_wake_waiters(network);
 }
 
+/* ---- nothing happens any more ---- */
+
+struct questions {
+    uint64_t failures; /* of collectives, up to now */
+    bool ask;
+    size_t asked;
+};
+
+static bool question(struct sim_endpoint *endpoint, void *cookie)
+{
+    struct questions *questions = cookie;
+    struct context *context;
+
+    if (endpoint->port == NULL || endpoint->task->dead)
+        return true;
+    context = endpoint->port->params.context;
+    if (!questions->ask) {
+        questions->failures += context->coll->failures;
+    } else if (ask_now(context) != 0) {
+        sim_schedule(endpoint, endpoint->network->now, false);
+        questions->asked++;
+    }
+    return true;
+}
+
+/* Collectives may wait for what will not come: they ask, once until another one has failed, as if
+ * time had passed. Returns whether any did. */
+static bool ask_all(struct sim_network *network, uint64_t *failures)
+{
+    struct questions questions = {.ask = false};
+
+    for_each_endpoint(network, question, &questions);
+    if (questions.failures == *failures)
+        return false;
+    *failures = questions.failures;
+    questions.ask = true;
+    for_each_endpoint(network, question, &questions);
+    return questions.asked != 0;
+}
+
 struct explanation {
     char text[ERROR_TEXT_MAX];
     size_t used;
@@ -321,6 +363,8 @@ static int take_turn(struct sim_endpoint *endpoint)
 static pami_result_t run(struct sim_network *network, int (*done)(void *), void *cookie,
                          uint64_t events, uint64_t until)
 {
+    uint64_t failures = UINT64_MAX;
+
     rouse_forgotten(network);
     while (done == NULL || !done(cookie)) {
         struct sim_endpoint *endpoint;
@@ -330,6 +374,10 @@ static pami_result_t run(struct sim_network *network, int (*done)(void *), void 
             network->is_roused = true;
             if (rouse_all(network) != 0)
                 next = sim_next(network, until, events, &endpoint);
+        }
+        if (next == SIM_NEXT_QUIET && ask_all(network, &failures)) {
+            network->is_roused = false;
+            next = sim_next(network, until, events, &endpoint);
         }
         if (next == SIM_NEXT_QUIET)
             return quiet(network, done != NULL);

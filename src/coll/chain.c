@@ -125,12 +125,18 @@ static void release(struct machine *machine)
     free(chain);
 }
 
+static bool is_running(struct machine *machine)
+{
+    return chain_of(machine)->running;
+}
+
 static const struct machine_ops chain_ops = {
     .name = "chain",
     .reserve = reserve,
     .start = start,
     .release = release,
     .give_up = give_up,
+    .is_running = is_running,
 };
 
 struct machine *chain_make(struct group *group, struct machine *const links[], uint32_t count)
@@ -152,10 +158,4 @@ struct machine *chain_make(struct group *group, struct machine *const links[], u
 void chain_unmake(struct machine *chain)
 {
     free(chain_of(chain));
-}
-
-bool compose_is_running(const struct machine *machine)
-{
-    return machine->ops == &chain_ops &&
-           container_of((struct machine *)machine, struct chain, machine)->running;
 }

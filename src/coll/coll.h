@@ -45,6 +45,7 @@ struct flow_memory;
 struct coll {
     struct context *context;
     struct flight_table flights;
+    uint64_t ask_at, ask_ns;  /* when to look next who waits for whom, see ask.h, and how often */
     struct pool instances;    /* struct instance */
     struct pool operations;   /* struct coll_operation */
     struct list started;      /* operations that are not complete */
@@ -57,6 +58,7 @@ struct coll {
     /* What the last PAMI_Collective resolved its algorithm to; handle 0: nothing. */
     pami_algorithm_t last_handle;
     struct group *last_group;
+    uint64_t failures;      /* runs that have failed */
     struct coll_rows *rows; /* NULL until a group is opened: idle contexts are to be small */
 };
 
@@ -111,8 +113,18 @@ struct group *coll_group_of(const char *function, struct context *context,
  * with a network between them. */
 int group_places_like(uint32_t members, uint32_t nodes, bool network);
 
-/* This member has the run with this number behind it. */
-bool coll_has_run(const struct group *group, uint32_t sequence);
+/* The group with this name, if its run with this number has begun or is over here; the geometry's
+ * own where this member has made none for the channel. Else NULL. */
+struct group *coll_group_at(struct context *context, uint64_t identity, uint32_t channel,
+                            uint32_t sequence);
+
+/* The machine of what coll_group_at has found that keeps this number for a run which has not begun,
+ * or is in an arena; NULL: the run is in its flight, or over, or there is none. */
+struct machine *coll_reserved(const struct group *group, uint32_t channel, uint32_t sequence);
+
+/* A collective that this number is part of, if it still runs, is given up; PAMI_INVAL: because
+ * members disagree, and all are told. */
+bool coll_give_up(struct group *group, uint32_t sequence, pami_result_t why);
 
 /* This member has found out that members disagree about what run `sequence` is part of. */
 void coll_tells(struct group *group, uint32_t sequence);

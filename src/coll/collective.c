@@ -14,10 +14,25 @@
 #include "util/error.h"
 
 /* Members may have disagreed about how many parts it has: those of others are over here. */
-static void clean_up(const struct coll_operation *operation, const struct group *group)
+static void clean_up(const struct coll_operation *operation, const struct machine *machine)
 {
-    shared_skip(operation->context->shared, group->identity, operation->number + GROUP_BLOCK);
+    const struct group *group = machine->group;
+    bool counts =
+        (operation->type == PAMI_XFER_ALLREDUCE || operation->type == PAMI_XFER_BARRIER) &&
+        !shared_run_is(machine);
+
+    shared_skip(operation->context->shared, group->identity, operation->number + GROUP_BLOCK,
+                counts);
     flight_sweep(&operation->context->coll->flights, group->identity);
+}
+
+/* Something waits that came for a flight which has not begun here. */
+static void look_at_flight(struct group *group, uint64_t number)
+{
+    struct flight_table *flights = &group->context->coll->flights;
+
+    if (unlikely(flights->waiting != 0))
+        flight_look(flights, group, (uint32_t)number);
 }
 
 static void operation_done(struct machine *machine, pami_result_t result)
@@ -31,7 +46,9 @@ static void operation_done(struct machine *machine, pami_result_t result)
     context_complete(context, operation->cb_done, operation->cookie, result);
     list_remove(&operation->link);
     if (unlikely(result != PAMI_SUCCESS))
-        clean_up(operation, machine->group);
+        clean_up(operation, machine);
+    else
+        look_at_flight(machine->group, operation->number);
     pool_put(&context->coll->operations, operation);
     machine->ops->release(machine);
 }
@@ -98,6 +115,7 @@ static pami_result_t run(struct group *group, const struct algorithm *row,
     struct coll *coll = group->context->coll;
     struct coll_operation *operation = pool_get(&coll->operations);
     uint64_t bytes = collective->bytes;
+    uint64_t number = group->sequence;
     struct machine *machine;
 
     if (unlikely(operation == NULL)) {
@@ -116,13 +134,14 @@ static pami_result_t run(struct group *group, const struct algorithm *row,
     if (unlikely(group->context->trace != NULL))
         trace_add(group->context, TRACE_BEGIN, collective_name(row->type), 0, (uintptr_t)operation,
                   0, bytes);
-    operation->number = group->sequence;
+    operation->number = number;
     machine->done = operation_done;
     machine->cookie = operation;
     if (row->make != NULL)
         coll->rows->ran[row - algorithm_table]++;
     list_push_back(&coll->started, &operation->link);
     machine->ops->start(machine);
+    look_at_flight(group, number);
     return PAMI_SUCCESS;
 }
 

@@ -48,7 +48,10 @@ void pipeline_set_segments(struct machine *pipeline, uint32_t segments);
  * of memory. */
 struct machine *act_make(struct group *group, void (*run)(void *cookie), void *cookie);
 
-/* True for a machine that is running. */
-bool compose_is_running(const struct machine *machine);
+/* True for a chain or a pipeline that is running. */
+static inline bool compose_is_running(struct machine *machine)
+{
+    return machine->ops->is_running != NULL && machine->ops->is_running(machine);
+}
 
 #endif

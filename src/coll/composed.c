@@ -33,7 +33,6 @@ struct composed {
     struct collective whole;
     struct machine *parts[STAGES][PARTS];
     uint32_t stages;
-    bool running;
     uint64_t segment; /* bytes; 0: all */
 };
 
@@ -199,7 +198,6 @@ static void inner_done(struct machine *inner, pami_result_t result)
 {
     struct composed *composed = inner->cookie;
 
-    composed->running = false;
     composed->machine.done(&composed->machine, result);
 }
 
@@ -225,7 +223,6 @@ static void start(struct machine *machine)
     struct composed *composed = composed_of(machine);
 
     number(composed);
-    composed->running = true;
     composed->inner->ops->start(composed->inner);
 }
 
@@ -233,7 +230,7 @@ static void give_up(struct machine *machine, pami_result_t result)
 {
     struct composed *composed = composed_of(machine);
 
-    if (!composed->running)
+    if (!compose_is_running(composed->inner))
         number(composed);
     composed->inner->ops->give_up(composed->inner, result);
 }
@@ -263,7 +260,7 @@ static int reset(struct machine *machine, struct collective *given)
 {
     struct composed *composed = composed_of(machine);
 
-    if (composed->running) {
+    if (compose_is_running(composed->inner)) {
         collective_release(given);
         return -EBUSY;
     }

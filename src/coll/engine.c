@@ -217,6 +217,7 @@ static void name_flight(struct instance *instance)
     instance->send_next = 0;
     instance->recv_next = 0;
     instance->failed = instance->disagrees = false;
+    instance->doubt = (struct doubt){0, 0};
     instance->result = PAMI_SUCCESS;
 }
 
@@ -304,7 +305,7 @@ pami_result_t engine_aborted(bool disagrees)
 static void abort_all(const struct instance *instance)
 {
     coll_tells(instance->machine.group, instance->flight.sequence);
-    flight_abort_all(instance->machine.group, instance->flight.sequence);
+    flight_abort_all(instance->machine.group, instance->flight.sequence, PAMI_INVAL);
 }
 
 /* The user may free the buffers when it knows of the error. */

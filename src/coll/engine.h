@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "coll/algorithm.h"
+#include "coll/ask.h"
 #include "coll/coll.h"
 #include "coll/collective.h"
 #include "coll/flight.h"
@@ -51,6 +52,7 @@ struct instance {
     bool released;    /* freed when nothing is pending any more */
     uint32_t pending; /* callbacks of p2p that will still come */
     uint32_t check;
+    struct doubt doubt;
     pami_result_t result;
     /* Phase numbers, each at most the one before. */
     uint32_t phases, filled, send_next, complete;
@@ -101,6 +103,9 @@ void stage_fill(const struct instance *instance, const struct span *span, const 
 void step(struct instance *instance);
 void step_abort(struct instance *instance);
 bool step_wants(struct instance *instance, uint32_t endpoint);
+/* Calls `tell` for the endpoint of each message that it waits for. */
+void step_doubts(const struct instance *instance,
+                 void (*tell)(const struct instance *instance, uint32_t endpoint));
 
 /* engine.c */
 void engine_fail(struct instance *instance, pami_result_t result);

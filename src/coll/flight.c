@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/ask.h"
 #include "coll/coll.h"
 #include "coll/engine.h"
+#include "coll/shared/shared.h"
 #include "util/log.h"
 
 #define BUCKETS_AT_FIRST 64u
@@ -131,6 +133,7 @@ int flight_begin(struct flight_table *table, struct flight *flight)
     flight->aborted = flight->disagrees = false;
     if (unlikely(waiting != NULL)) {
         take_out(table, link);
+        table->waiting--;
         list_splice_back(&flight->early, &waiting->early);
         flight->aborted = waiting->aborted;
         flight->disagrees = waiting->disagrees;
@@ -207,6 +210,17 @@ struct early *flight_take(struct flight *flight, uint32_t origin)
     return NULL;
 }
 
+/* One that has not begun. */
+static void discard(struct flight_table *table, struct flight **link)
+{
+    struct flight *flight = *link;
+
+    take_out(table, link);
+    table->waiting--;
+    drop_early(flight);
+    pool_put(&table->flights, flight);
+}
+
 void flight_forget(struct flight_table *table, uint64_t identity)
 {
     for (size_t i = 0; i <= table->mask; i++) {
@@ -219,9 +233,7 @@ void flight_forget(struct flight_table *table, uint64_t identity)
                 link = &flight->next;
                 continue;
             }
-            take_out(table, link);
-            drop_early(flight);
-            pool_put(&table->flights, flight);
+            discard(table, link);
         }
     }
 }
@@ -239,6 +251,7 @@ static struct flight *flight_new(struct flight_table *table, const struct flight
     };
     list_init(&flight->early);
     insert(table, flight);
+    table->waiting++;
     return flight;
 }
 
@@ -266,55 +279,79 @@ static void keep(struct flight_table *table, struct flight *flight, const struct
     list_push_back(&flight->early, &early->link);
 }
 
-static void abort_to(struct context *context, const struct flight_head *head, uint32_t endpoint,
-                     pami_result_t why)
+void flight_tell(struct context *context, const struct flight_head *head, uint32_t endpoint,
+                 uint32_t what)
 {
     const struct message_place nowhere = {NULL, NULL, 0};
     struct flight_head answer = *head;
 
-    answer.word |= FLIGHT_ABORT | (why == PAMI_INVAL ? FLIGHT_DISAGREE : 0);
+    answer.word |= what;
     message_send(context, endpoint, MESSAGE_COLLECTIVE, &answer, sizeof(answer), &nowhere, 0, NULL,
                  NULL);
 }
 
-void flight_abort_all(const struct group *group, uint32_t sequence)
+static uint32_t abort_for(pami_result_t why)
+{
+    return FLIGHT_ABORT | (why == PAMI_INVAL ? FLIGHT_DISAGREE : 0);
+}
+
+void flight_abort_all(const struct group *group, uint32_t sequence, pami_result_t why)
 {
     const struct flight_head head = {group->identity, sequence, group->channel};
 
     for (uint32_t i = 0; i < group->size; i++)
         if (i != group->rank)
-            abort_to(group->context, &head, topology_endpoint(group->topology, i), PAMI_INVAL);
+            flight_tell(group->context, &head, topology_endpoint(group->topology, i),
+                        abort_for(why));
 }
 
 /* The group that has this run behind it already, or NULL. */
-static const struct group *group_behind(const struct flight_table *table,
-                                        const struct flight_head *head)
+static struct group *group_behind(const struct flight_table *table, const struct flight_head *head)
 {
     uint32_t channel = head->word & FLIGHT_CHANNEL_MASK;
-    const struct group *group = geometry_find(table->context, head->identity);
+    struct group *group = coll_group_at(table->context, head->identity, channel, head->sequence);
 
-    if (group != NULL && channel != 0)
-        group = group->state->subs[channel];
-    return group != NULL && coll_has_run(group, head->sequence) ? group : NULL;
+    return group != NULL && coll_reserved(group, channel, head->sequence) == NULL ? group : NULL;
 }
 
 /*
  * A message for a run that is over. Its sender may wait for this member. When the run ended well
- * here, nobody should have sent this: members run different things, and who waits for whom is not
- * known.
+ * here, or was never a part of the collective, nobody should have sent this: members run different
+ * things, and who waits for whom is not known.
  */
-static void answer_stale(struct flight_table *table, const struct group *group,
+static void answer_stale(struct flight_table *table, struct group *group,
                          const struct flight_head *head, uint32_t origin)
 {
     const struct coll_state *state = group->state;
 
     table->stale++;
-    if (head->word & FLIGHT_ABORT)
+    if (head->word & FLIGHT_ABORT) {
+        if (head->word & FLIGHT_DISAGREE)
+            coll_give_up(group, head->sequence, PAMI_INVAL);
         return;
-    if (state->has_failed && (int32_t)(state->failed - head->sequence) >= 0)
-        abort_to(table->context, head, origin, state->failure);
-    else
-        flight_abort_all(group, head->sequence);
+    }
+    if (state->has_failed && (int32_t)(state->failed - head->sequence) >= 0) {
+        flight_tell(table->context, head, origin, abort_for(state->failure));
+        return;
+    }
+    flight_abort_all(group, head->sequence, PAMI_INVAL);
+    coll_give_up(group, head->sequence, PAMI_INVAL);
+}
+
+/* A message for a run that is in an arena here, and so it is on all members that run the same: the
+ * sender does not, or says that others do not. */
+static bool is_in_arena(struct flight_table *table, const struct flight_head *head)
+{
+    uint32_t channel = head->word & FLIGHT_CHANNEL_MASK;
+    struct group *group = coll_group_at(table->context, head->identity, channel, head->sequence);
+    const struct machine *machine =
+        group != NULL ? coll_reserved(group, channel, head->sequence) : NULL;
+
+    if (machine == NULL || !shared_run_is(machine))
+        return false;
+    if (head->word & FLIGHT_ABORT ? !(head->word & FLIGHT_DISAGREE) : !shared_run_is_there(machine))
+        return false;
+    return coll_give_up(group, head->sequence, PAMI_INVAL);
 }
 
 static void arrive_early(struct flight_table *table, struct flight *flight,
@@ -322,12 +359,14 @@ static void arrive_early(struct flight_table *table, struct flight *flight,
                          uint32_t origin, pami_recv_t *recv)
 {
     if (flight == NULL) {
-        const struct group *group = group_behind(table, head);
+        struct group *group = group_behind(table, head);
 
         if (group != NULL) {
             answer_stale(table, group, head, origin);
             return;
         }
+        if (is_in_arena(table, head))
+            return;
         flight = flight_new(table, head);
         if (flight == NULL)
             return;
@@ -339,6 +378,19 @@ static void arrive_early(struct flight_table *table, struct flight *flight,
         keep(table, flight, head, data, bytes, origin, recv);
 }
 
+/* Drop what waits for a run that will not be; its senders are told. */
+static void refuse(struct flight_table *table, struct flight **link)
+{
+    const struct flight *flight = *link;
+    const struct flight_head head = {flight->identity, flight->sequence, flight->channel};
+    struct list *item;
+
+    list_for_each (item, &flight->early)
+        flight_tell(table->context, &head, list_entry(item, struct early, link)->origin,
+                    abort_for(PAMI_INVAL));
+    discard(table, link);
+}
+
 void flight_sweep(struct flight_table *table, uint64_t identity)
 {
     for (size_t i = 0; i <= table->mask; i++) {
@@ -347,21 +399,33 @@ void flight_sweep(struct flight_table *table, uint64_t identity)
         while (*link != NULL) {
             struct flight *flight = *link;
             const struct flight_head head = {identity, flight->sequence, flight->channel};
-            struct list *item;
 
             if (flight->identity != identity || flight->instance != NULL ||
                 group_behind(table, &head) == NULL) {
                 link = &flight->next;
                 continue;
             }
-            take_out(table, link);
-            list_for_each (item, &flight->early)
-                abort_to(table->context, &head, list_entry(item, struct early, link)->origin,
-                         PAMI_INVAL);
-            drop_early(flight);
-            pool_put(&table->flights, flight);
+            refuse(table, link);
         }
     }
+}
+
+void flight_look(struct flight_table *table, struct group *group, uint32_t sequence)
+{
+    const struct flight_head head = {group->identity, sequence, 0};
+    struct flight **link = find(table, &head);
+    struct flight *flight = *link;
+    const struct machine *machine = coll_reserved(group, 0, sequence);
+
+    if (flight == NULL || flight->instance != NULL)
+        return;
+    /* One that is still to begin looks by itself. */
+    if (machine != NULL &&
+        (!shared_run_is(machine) ||
+         !(flight->disagrees || (!list_empty(&flight->early) && shared_run_is_there(machine)))))
+        return;
+    refuse(table, link);
+    coll_give_up(group, sequence, PAMI_INVAL);
 }
 
 void flight_arrive(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
@@ -378,6 +442,10 @@ void flight_arrive(pami_context_t context, void *cookie, const void *header, siz
     }
     if (unlikely(flight == NULL || !is(flight, head)))
         flight = *find(table, head);
+    if (unlikely(head->word & (FLIGHT_ASK | FLIGHT_OVER))) {
+        ask_arrive(table->context, flight, head, origin);
+        return;
+    }
     if (likely(flight != NULL && flight->instance != NULL)) {
         table->recent = flight;
         if (engine_arrive(flight->instance, head->word, data, bytes, origin, recv))

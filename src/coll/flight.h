@@ -36,6 +36,9 @@ _Static_assert(sizeof(struct flight_head) == 16, "short messages stay short");
 #define FLIGHT_CHANNEL_MASK 0x0000000fu
 #define FLIGHT_ABORT 0x00000010u    /* the sender has failed: nothing more will come from it, */
 #define FLIGHT_DISAGREE 0x00000020u /* ... because members called with different arguments */
+/* See ask.h. Both: the question of a member that waits in an arena. */
+#define FLIGHT_ASK 0x00000040u  /* does the receiver have this run behind it? */
+#define FLIGHT_OVER 0x00000080u /* the sender has, or never had it */
 
 struct instance;
 
@@ -66,6 +69,7 @@ struct flight_table {
     struct context *context;
     struct flight **buckets;
     size_t mask, count;
+    size_t waiting;        /* flights that have not begun */
     struct flight *recent; /* the last one found or begun; NULL: none */
     struct pool flights;
     uint64_t arrived_early, stale; /* messages */
@@ -100,8 +104,16 @@ void flight_forget(struct flight_table *table, uint64_t identity);
  * member does not have. Its senders are told. */
 void flight_sweep(struct flight_table *table, uint64_t identity);
 
-/* Tell all other members that this one has given a run up, as members disagree. */
-void flight_abort_all(const struct group *group, uint32_t sequence);
+/* Tell all other members that this one has given a run up; PAMI_INVAL: as members disagree. */
+void flight_abort_all(const struct group *group, uint32_t sequence, pami_result_t why);
+
+/* Tell one. `what`: more flags for the word. */
+void flight_tell(struct context *context, const struct flight_head *head, uint32_t endpoint,
+                 uint32_t what);
+
+/* A collective has begun, or ended, whose machine does not run in the flight of its first number:
+ * has anything come for that? */
+void flight_look(struct flight_table *table, struct group *group, uint32_t sequence);
 
 /* The handler of MESSAGE_COLLECTIVE; its cookie is the table. */
 void flight_arrive(pami_context_t context, void *cookie, const void *header, size_t header_bytes,

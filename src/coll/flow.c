@@ -25,7 +25,6 @@ struct flow {
     struct machine *inner; /* the chain of the only segment, or a pipeline of chains */
     struct machine *chains[FLOW_SEGMENTS_MAX];
     uint32_t count;
-    bool running;
     struct flow_memory *memory;
     struct collective whole;
     struct flow_links segments[];
@@ -73,7 +72,6 @@ static void start(struct machine *machine)
     struct flow *flow = flow_of(machine);
 
     number(flow);
-    flow->running = true;
     flow->inner->ops->start(flow->inner);
 }
 
@@ -81,7 +79,7 @@ static void give_up(struct machine *machine, pami_result_t result)
 {
     struct flow *flow = flow_of(machine);
 
-    if (!flow->running)
+    if (!compose_is_running(flow->inner))
         number(flow);
     flow->inner->ops->give_up(flow->inner, result);
 }
@@ -133,7 +131,6 @@ static void inner_done(struct machine *inner, pami_result_t result)
 {
     struct flow *flow = inner->cookie;
 
-    flow->running = false;
     flow->machine.done(&flow->machine, result);
 }
 

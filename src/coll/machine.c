@@ -8,6 +8,7 @@
 
 #include "coll/algorithm.h"
 #include "coll/am.h"
+#include "coll/ask.h"
 #include "coll/coll.h"
 #include "coll/collective.h"
 #include "coll/engine.h"
@@ -271,24 +272,68 @@ void coll_failed(struct group *group, uint32_t sequence, pami_result_t why)
     group->state->failed = sequence;
     group->state->failure = why;
     group->state->has_failed = true;
+    group->context->coll->failures++;
 }
 
-bool coll_has_run(const struct group *group, uint32_t sequence)
+struct group *coll_group_at(struct context *context, uint64_t identity, uint32_t channel,
+                            uint32_t sequence)
+{
+    struct group *top = geometry_find(context, identity);
+    struct group *group = top;
+    uint64_t next;
+
+    if (top == NULL || channel >= GROUP_CHANNELS)
+        return NULL;
+    if (channel != 0 && top->state->subs[channel] != NULL)
+        group = top->state->subs[channel];
+    next = top->sequence > group->sequence ? top->sequence : group->sequence;
+    if ((int32_t)(sequence - (uint32_t)next) >= 0)
+        return NULL;
+    return group;
+}
+
+struct machine *coll_reserved(const struct group *group, uint32_t channel, uint32_t sequence)
 {
     struct list *item;
 
-    const struct group *top = group->state->top;
-    uint64_t next = top->sequence > group->sequence ? top->sequence : group->sequence;
-
-    if ((int32_t)(sequence - (uint32_t)next) >= 0)
-        return false;
+    if (group->channel != channel)
+        return NULL;
     list_for_each (item, &group->state->reserved) {
-        const struct machine *machine = list_entry(item, struct machine, reserved);
+        struct machine *machine = list_entry(item, struct machine, reserved);
         uint32_t ahead = sequence - (uint32_t)machine->sequence;
 
         if (ahead % machine->step == 0 && ahead / machine->step < machine->numbers)
-            return false;
+            return machine;
     }
+    return NULL;
+}
+
+static struct coll_operation *operation_of(const struct group *top, uint32_t sequence)
+{
+    struct list *item;
+
+    list_for_each (item, &top->context->coll->started) {
+        struct coll_operation *operation = list_entry(item, struct coll_operation, link);
+
+        if (operation->machine->group == top &&
+            ((uint32_t)operation->number ^ sequence) < GROUP_BLOCK)
+            return operation;
+    }
+    return NULL;
+}
+
+bool coll_give_up(struct group *group, uint32_t sequence, pami_result_t why)
+{
+    struct group *top = group->state->top;
+    struct coll_operation *operation = operation_of(top, sequence);
+
+    if (operation == NULL)
+        return false;
+    if (why == PAMI_INVAL) {
+        coll_tells(top, sequence);
+        flight_abort_all(top, (uint32_t)operation->number, why);
+    }
+    operation->machine->ops->give_up(operation->machine, engine_aborted(why == PAMI_INVAL));
     return true;
 }
 
@@ -307,6 +352,7 @@ int coll_attach(struct context *context)
     if (coll == NULL)
         return -ENOMEM;
     coll->context = context;
+    coll->ask_ns = (uint64_t)(option_seconds(OPT_COLL_ASK) * 1e9);
     list_init(&coll->started);
     list_init(&coll->running);
     list_init(&coll->handed);
@@ -324,6 +370,7 @@ int coll_attach(struct context *context)
     message_watch(context, &coll->watch);
     message_register(context, MESSAGE_COLLECTIVE, flight_arrive, &coll->flights);
     context->coll = coll;
+    context->tended = ask_tended;
     return 0;
 }
 
@@ -333,6 +380,7 @@ void coll_detach(struct context *context)
 
     if (coll == NULL)
         return;
+    context->tended = NULL;
     shared_detach(context);
     am_detach(context);
     list_remove(&coll->begin.link);

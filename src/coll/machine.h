@@ -54,6 +54,8 @@ struct machine_ops {
      * `result`. While it does not: act as a run that fails at once, but do not call `done`.
      */
     void (*give_up)(struct machine *machine, pami_result_t result);
+    /* Chains and pipelines: it has been started and is not complete. Others: NULL. */
+    bool (*is_running)(struct machine *machine);
 };
 
 struct machine {

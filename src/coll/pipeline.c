@@ -183,12 +183,18 @@ static void release(struct machine *machine)
     free(pipeline);
 }
 
+static bool is_running(struct machine *machine)
+{
+    return pipeline_of(machine)->running;
+}
+
 static const struct machine_ops pipeline_ops = {
     .name = "pipeline",
     .reserve = reserve,
     .start = start,
     .release = release,
     .give_up = give_up,
+    .is_running = is_running,
 };
 
 struct machine *pipeline_make(struct group *group, struct machine *const stages[], uint32_t count,

@@ -169,6 +169,17 @@ bool step_wants(struct instance *instance, uint32_t endpoint)
     return waiting(instance, endpoint) != NULL;
 }
 
+void step_doubts(const struct instance *instance,
+                 void (*tell)(const struct instance *instance, uint32_t endpoint))
+{
+    for (uint32_t i = instance->complete; i < instance->recv_next; i++) {
+        const struct slot *slot = slot_of(instance, i);
+
+        if ((slot->flags & SLOT_RECEIVED) == 0 && slot->receive == NULL)
+            tell(instance, slot->from);
+    }
+}
+
 /* What is not wanted yet, or never: of another collective than this one? Then it fails. */
 static bool disagrees(struct instance *instance, uint32_t word, uint32_t origin)
 {

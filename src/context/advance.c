@@ -40,6 +40,8 @@ void context_tend(struct context *context)
         if (port->ops->tend != NULL)
             port->ops->tend(port, gone);
     }
+    if (context->tended != NULL && !context->core->simulated)
+        context->tended(context);
 }
 
 static int run_retries(struct context *context)

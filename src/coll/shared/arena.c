@@ -153,7 +153,7 @@ static void answer(struct arena *arena, const struct arena_note *note)
 
 /* ---- notes ---- */
 
-static struct arena *arena_find(const struct shared *shared, uint64_t identity, uint32_t channel)
+struct arena *arena_find(const struct shared *shared, uint64_t identity, uint32_t channel)
 {
     struct list *item;
 

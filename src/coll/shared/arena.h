@@ -33,6 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coll/ask.h"
 #include "geometry/geometry.h"
 #include "util/cpu.h"
 #include "util/gauge.h"
@@ -89,6 +90,7 @@ struct arena {
     bool crowded;        /* more tasks than processors, as the leader sees it */
     bool closing;        /* the group has gone */
     bool broken;         /* a member is missing, or a collective was given up: nothing works here */
+    struct doubt doubt;  /* about the first machine */
     uint32_t answers;    /* leader: members that have mapped it, or have not */
     bool refused;
     void *block;          /* leader: what the heap has given */
@@ -192,6 +194,12 @@ static inline size_t arena_bytes(const struct shared *shared, uint32_t size)
     return arena_control_bytes(size) + ARENA_SLICES * (size_t)size * shared->buffer_bytes;
 }
 
+/* The number of a run, by its tick. */
+static inline uint64_t arena_number(uint64_t tick)
+{
+    return tick - tick / (GROUP_BLOCK + 1);
+}
+
 /* An endpoint has gone: what waits for it in an arena fails. What it has posted before stays. */
 void shared_gone(struct shared *shared, uint32_t endpoint);
 
@@ -217,6 +225,17 @@ void shared_poll_later(struct arena *arena);
 
 /* All members are as far as that, by their lines. */
 bool arena_look_done(struct arena *arena, struct arena_position position);
+
+/* This member is done with all ticks before that one, and runs none of them any more. */
+static inline void arena_say_done_before(const struct arena *arena, uint64_t tick)
+{
+    struct arena_line *line = arena_done(arena, arena->rank);
+
+    if (atomic_load_explicit(&line->count, memory_order_relaxed) < tick)
+        atomic_store_explicit(&line->count, tick, memory_order_release);
+}
+
+struct arena *arena_find(const struct shared *shared, uint64_t identity, uint32_t channel);
 
 static inline bool arena_is_behind(struct arena_position a, struct arena_position b)
 {

@@ -80,6 +80,7 @@ void shared_reset(struct shared_machine *machine, struct arena *arena,
     machine->abandoned = false;
     machine->failure = PAMI_SUCCESS;
     machine->tick = tick;
+    machine->follows_gap = tick - arena->reserved >= GROUP_BLOCK + 1;
     arena->reserved = tick + 1;
     machine->stamp =
         (machine->tick + 1) << ARENA_CHECK_BITS | check_of(&machine->call, arena->size);
@@ -339,15 +340,6 @@ static void leave(struct shared_machine *machine)
     publish_done(machine, machine->segments);
 }
 
-/* This member is done with all ticks before that one, and runs none of them any more. */
-static void say_done_before(const struct arena *arena, uint64_t tick)
-{
-    struct arena_line *line = arena_done(arena, arena->rank);
-
-    if (atomic_load_explicit(&line->count, memory_order_relaxed) < tick)
-        atomic_store_explicit(&line->count, tick, memory_order_release);
-}
-
 /*
  * Ticks up to this one are over, whether this member took part or not: whoever waits for it in one
  * sees the stamp of a later one. A slice is written when all are done with what this member had
@@ -357,7 +349,7 @@ static bool run_skip(struct shared_machine *skip)
 {
     struct arena *arena = skip->arena;
 
-    say_done_before(arena, skip->tick + 1);
+    arena_say_done_before(arena, skip->tick + 1);
     for (; skip->posted < ARENA_SLICES; skip->posted++) {
         const struct arena_position lines = {arena->line_used[skip->posted], 0};
 
@@ -368,6 +360,8 @@ static bool run_skip(struct shared_machine *skip)
         atomic_store_explicit(&arena_line(arena, LINE_POST, skip->posted, arena->rank)->count,
                               skip->stamp, memory_order_release);
     }
+    if (skip->counted)
+        arrive(skip);
     return true;
 }
 
@@ -375,10 +369,12 @@ static bool run_skip(struct shared_machine *skip)
 static bool abandon(struct shared_machine *machine)
 {
     struct arena *arena = machine->arena;
+    const struct arena_position lines = {arena->line_used[machine->tick % ARENA_SLICES], 0};
 
     if (machine->row == NULL)
         return run_skip(machine);
-    if (machine->posted == 0 && !may_write(machine))
+    /* What it has posted itself may be overwritten; that of a tick before must have been read. */
+    if (lines.tick != machine->tick + 1 && !arena_all_done(arena, lines))
         return false;
     machine->stamp = stamp_of_failure(machine);
     arena->line_used[machine->tick % ARENA_SLICES] = machine->tick + 1;
@@ -420,8 +416,8 @@ static bool is_broken(struct arena *arena)
 /* It waits, maybe for those who wait for ticks that this member, which disagreed, never had. */
 static void say_where(const struct shared_machine *machine)
 {
-    if (machine->arena->channel != 0)
-        say_done_before(machine->arena, machine->tick);
+    if (machine->arena->channel != 0 || machine->follows_gap)
+        arena_say_done_before(machine->arena, machine->tick);
 }
 
 /* The first machine of the arena, and those behind it as long as they complete. */
@@ -436,7 +432,8 @@ static int run_arena(struct arena *arena)
 
         if (!machine->started)
             break;
-        machine->counted = is_counted(machine);
+        if (machine->row != NULL)
+            machine->counted = is_counted(machine);
         if (arena->state == ARENA_READY && is_broken(arena))
             result = PAMI_ERROR;
         else if (arena->state != ARENA_READY)
@@ -459,10 +456,17 @@ static int run_arena(struct arena *arena)
 
 static bool has_work(struct arena *arena)
 {
+    const struct shared_machine *first;
+
+    if (arena->closing && arena->state == ARENA_OPENING)
+        shared_drop(arena);
     if (arena->closing && list_empty(&arena->machines))
         return !arena_may_go(arena);
-    return !list_empty(&arena->machines) &&
-           list_entry(arena->machines.next, struct shared_machine, link)->started;
+    if (list_empty(&arena->machines))
+        return false;
+    first = list_entry(arena->machines.next, struct shared_machine, link);
+    /* What only says that ticks are over waits for the arena without a look at it. */
+    return first->started && (first->row != NULL || arena->state != ARENA_OPENING);
 }
 
 /* Arenas are taken off the list, and freed, here only. */
@@ -521,56 +525,6 @@ void shared_start(struct shared_machine *machine)
     arena->shared->running = true;
     run_arena(arena); /* the machine may be gone afterwards */
     arena->shared->running = false;
-}
-
-void shared_abandon(struct shared_machine *machine, pami_result_t result)
-{
-    machine->failure = result;
-    machine->abandoned = machine->started = true;
-    if (machine->arena->machines.next == &machine->link)
-        shared_poll_later(machine->arena);
-}
-
-/* What only says that ticks are over has no row. */
-static void skip_done(struct shared_machine *skip, pami_result_t result)
-{
-    (void)result;
-    free(skip);
-}
-
-static void skip_before(struct arena *arena, uint64_t tick)
-{
-    struct shared_machine *skip = calloc(1, sizeof(*skip));
-    struct list *place = arena->machines.prev;
-
-    if (skip == NULL) {
-        arena_break(arena);
-        return;
-    }
-    skip->arena = arena;
-    skip->done = skip_done;
-    skip->tick = tick - 1;
-    skip->stamp = tick << ARENA_CHECK_BITS | ARENA_DISAGREE;
-    skip->segments = 1;
-    skip->started = skip->abandoned = true;
-    while (place != &arena->machines &&
-           list_entry(place, struct shared_machine, link)->tick >= tick)
-        place = place->prev;
-    list_push_front(place, &skip->link);
-    arena->reserved = arena->reserved < tick ? tick : arena->reserved;
-    shared_poll_later(arena);
-}
-
-void shared_skip(struct shared *shared, uint64_t identity, uint64_t next)
-{
-    struct list *item;
-
-    list_for_each (item, &shared->arenas) {
-        struct arena *arena = list_entry(item, struct arena, link);
-
-        if (arena->identity == identity && arena->channel != 0 && !arena->closing)
-            skip_before(arena, arena_tick(next));
-    }
 }
 
 void shared_drop(struct arena *arena)

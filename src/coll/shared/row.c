@@ -161,7 +161,7 @@ static void fall_back(struct shared_run *run)
 /* There is no arena to say it in. */
 static void abandon_by_messages(struct shared_run *run, pami_result_t result)
 {
-    flight_abort_all(run->machine.group, run->machine.sequence);
+    flight_abort_all(run->machine.group, (uint32_t)run->machine.sequence, result);
     finish(run, result);
 }
 
@@ -347,6 +347,29 @@ static const struct machine_ops shared_machine_ops = {
     .release = release,
     .give_up = give_up,
 };
+
+bool shared_run_is(const struct machine *machine)
+{
+    return machine->ops == &shared_machine_ops;
+}
+
+static const struct shared_run *run_of_const(const struct machine *machine)
+{
+    return (const struct shared_run *)((const char *)machine -
+                                       offsetof(struct shared_run, machine));
+}
+
+bool shared_run_is_there(const struct machine *machine)
+{
+    return shared_run_is(machine) && run_of_const(machine)->has_ticks &&
+           run_of_const(machine)->shared.arena->state == ARENA_READY;
+}
+
+bool shared_run_misses(const struct machine *machine, uint32_t endpoint)
+{
+    return shared_run_is(machine) && run_of_const(machine)->has_ticks &&
+           shared_misses(&run_of_const(machine)->shared, endpoint);
+}
 
 int shared_make(struct group *group, const struct algorithm *row, struct collective *collective,
                 struct machine **machine)

@@ -60,6 +60,7 @@ struct shared_call {
 };
 
 struct shared_row;
+struct machine;
 
 struct shared_machine {
     struct list link; /* in arena.machines */
@@ -80,6 +81,7 @@ struct shared_machine {
     bool is_inline;               /* the data fit beside the counter */
     bool started;
     bool abandoned;
+    bool follows_gap;      /* its group had collectives elsewhere since the tick before */
     pami_result_t failure; /* PAMI_INVAL: others run something else than this machine does */
 };
 
@@ -114,8 +116,27 @@ void shared_abandon(struct shared_machine *machine, pami_result_t result);
 void shared_give_up(struct shared_machine *machine);
 
 /* A collective has failed: other members may have taken ticks for it that this one has not. All
- * before the number `next` are over, in the arenas of the geometry's sub-groups. */
-void shared_skip(struct shared *shared, uint64_t identity, uint64_t next);
+ * before the number `next` are over, in the arenas of the geometry's sub-groups. `counts`: they may
+ * count on this one's arrival in the arena of the geometry itself, where it did not run. */
+void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, bool counts);
+
+/* ---- doubt.c: see ask.h ---- */
+
+/* Ask about the collectives that are stuck in arenas. Returns how many questions. */
+size_t shared_ask(struct shared *shared, bool now);
+
+/* Somebody waits in an arena, maybe for this member, which has all runs before the number `over`
+ * behind it but for those in the arena. */
+void shared_asked(struct shared *shared, const struct flight_head *head, uint64_t over);
+
+/* The member has this machine's run behind it, or never had it. Will what the machine waits for not
+ * come? */
+bool shared_misses(const struct shared_machine *machine, uint32_t endpoint);
+
+/* Of row.c: a machine of these rows; it is in its arena, as all members are; see above. */
+bool shared_run_is(const struct machine *machine);
+bool shared_run_is_there(const struct machine *machine);
+bool shared_run_misses(const struct machine *machine, uint32_t endpoint);
 
 /* ---- between the files of this folder ---- */
 

@@ -1,0 +1,112 @@
+/*
+ * Machines that wait in an arena for a member that may not be there: questions, and what follows
+ * from the answers; see ask.h.
+ */
+#include "coll/flight.h"
+#include "coll/shared/shared.h"
+
+/* ---- questions ---- */
+
+/* The machine that others, or this member, may wait for. */
+static struct shared_machine *first_of(const struct arena *arena)
+{
+    struct list *item;
+
+    list_for_each (item, &arena->machines) {
+        struct shared_machine *machine = list_entry(item, struct shared_machine, link);
+
+        if (machine->row != NULL)
+            return machine;
+    }
+    return NULL;
+}
+
+static size_t ask_members(struct arena *arena, const struct shared_machine *machine)
+{
+    const struct flight_head head = {
+        .identity = arena->identity,
+        .sequence = (uint32_t)arena_number(machine->tick),
+        .word = arena->channel,
+    };
+
+    for (uint32_t i = 0; i < arena->size; i++)
+        if (i != arena->rank)
+            flight_tell(arena->shared->context, &head, arena->endpoints[i],
+                        FLIGHT_ASK | FLIGHT_OVER);
+    return arena->size - 1;
+}
+
+size_t shared_ask(struct shared *shared, bool now)
+{
+    struct list *item;
+    size_t asked = 0;
+
+    list_for_each (item, &shared->arenas) {
+        struct arena *arena = list_entry(item, struct arena, link);
+        const struct shared_machine *machine = first_of(arena);
+
+        if (machine == NULL || !machine->started)
+            continue;
+        if (doubt_grows(&arena->doubt,
+                        (machine->tick << 24) + machine->posted + machine->taken + machine->staged +
+                            1,
+                        now))
+            asked += ask_members(arena, machine);
+    }
+    return asked;
+}
+
+/* ---- the member asked ---- */
+
+void shared_asked(struct shared *shared, const struct flight_head *head, uint64_t over)
+{
+    struct arena *arena = arena_find(shared, head->identity, head->word & FLIGHT_CHANNEL_MASK);
+    const struct shared_machine *machine = arena != NULL ? first_of(arena) : NULL;
+
+    if (arena == NULL || arena->state != ARENA_READY)
+        return;
+    /* It may never have had a tick that the other one waits for it to be done with. */
+    if (machine != NULL)
+        arena_say_done_before(arena, machine->tick);
+    else
+        arena_say_done_before(arena, arena_tick(over));
+}
+
+/* ---- the answer ---- */
+
+static bool has_not_come(const struct shared_machine *machine, enum arena_kind kind, uint64_t index,
+                         uint32_t member)
+{
+    struct arena_line *line = arena_line(machine->arena, kind, machine->tick, member);
+
+    return atomic_load_explicit(&line->count, memory_order_acquire) != machine->stamp ||
+           (machine->segments != 1 &&
+            atomic_load_explicit(&line->segments, memory_order_acquire) <= index);
+}
+
+bool shared_misses(const struct shared_machine *machine, uint32_t endpoint)
+{
+    const struct arena *arena = machine->arena;
+    uint32_t member = 0, from, to;
+
+    while (member < arena->size && arena->endpoints[member] != endpoint)
+        member++;
+    if (member == arena->size || !machine->started || machine->abandoned)
+        return false;
+    if (arena->state != ARENA_READY)
+        return arena->state == ARENA_OPENING;
+    /* All that it has posted was there before its answer. */
+    if (atomic_load_explicit(&arena_done(arena, member)->count, memory_order_acquire) <=
+        machine->tick)
+        return true;
+    if (machine->counted)
+        return machine->posted != 0 &&
+               atomic_load_explicit(&arena_slice(arena, machine->tick)->release.count,
+                                    memory_order_acquire) != machine->stamp;
+    if (machine->split && machine->staged < machine->taken &&
+        has_not_come(machine, LINE_STAGE, machine->staged, member))
+        return true;
+    machine->row->wants(machine, &from, &to);
+    return machine->taken < machine->posted && member >= from && member < to &&
+           has_not_come(machine, LINE_POST, machine->taken, member);
+}

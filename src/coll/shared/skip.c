@@ -1,0 +1,71 @@
+/*
+ * Ticks that a member will not run, or not to their end: machines that say so in its lines when
+ * their turn comes; see shared.h. What they do then is in machine.c.
+ */
+#include <stdlib.h>
+
+#include "coll/shared/shared.h"
+
+/* What only says that ticks are over has no row. */
+static void skip_done(struct shared_machine *skip, pami_result_t result)
+{
+    (void)result;
+    free(skip);
+}
+
+static void skip_before(struct arena *arena, uint64_t tick, bool counts)
+{
+    struct shared_machine *skip = calloc(1, sizeof(*skip));
+    struct list *place = arena->machines.prev;
+
+    if (skip == NULL) {
+        arena_break(arena);
+        return;
+    }
+    skip->arena = arena;
+    skip->done = skip_done;
+    skip->tick = tick - 1;
+    skip->stamp = tick << ARENA_CHECK_BITS | ARENA_DISAGREE;
+    skip->segments = 1;
+    skip->started = skip->abandoned = true;
+    skip->failure = PAMI_INVAL;
+    skip->counted = counts;
+    while (place != &arena->machines &&
+           list_entry(place, struct shared_machine, link)->tick >= tick)
+        place = place->prev;
+    list_push_front(place, &skip->link);
+    arena->reserved = arena->reserved < tick ? tick : arena->reserved;
+    shared_poll_later(arena);
+}
+
+void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, bool counts)
+{
+    struct list *item;
+
+    list_for_each (item, &shared->arenas) {
+        struct arena *arena = list_entry(item, struct arena, link);
+
+        if (arena->identity != identity || arena->closing)
+            continue;
+        if (arena->channel != 0)
+            skip_before(arena, arena_tick(next), false);
+        else if (counts && arena->crowded && arena->size > 2 && arena->state == ARENA_READY)
+            skip_before(arena, arena_tick(next), true);
+    }
+}
+
+void shared_abandon(struct shared_machine *machine, pami_result_t result)
+{
+    struct arena *arena = machine->arena;
+
+    machine->failure = result;
+    machine->abandoned = machine->started = true;
+    if (arena->state == ARENA_OPENING && result == PAMI_INVAL) {
+        /* Others may not want it at all: it may never be opened. */
+        list_remove(&machine->link);
+        skip_before(arena, machine->tick + 1, false);
+        machine->done(machine, PAMI_EAGAIN);
+    } else if (arena->machines.next == &machine->link) {
+        shared_poll_later(arena);
+    }
+}

@@ -1,0 +1,317 @@
+/*
+ * Members that disagree about the size of a collective, on a simulated network with trouble: one of
+ * them, or some, call with another count than the others, maybe none, with every type, every
+ * algorithm of both lists, on nodes of any shape. The collective ends on all members, and somebody
+ * gets an error; those before and behind it in the same group, and in another one, are right. All
+ * are started one behind the other, and may run at once.
+ *
+ * Run: args="--seeds 400" timeout=120
+ * Run: args="--seeds 200 --seed 5300" env="PAMI_RNDV_BYTES=64 PAMI_COLL_SEGMENT=256" timeout=120
+ * Run: args="--seeds 200 --seed 7000" env="PAMI_COLL_LEVELS=node:2,package:2,core:2" timeout=120
+ */
+#include "sim_test.h"
+#include "trouble.h"
+
+enum {
+    OPERATIONS = 10,
+    WORDS = 3000, /* of a block at most */
+    MEMBERS = 70
+};
+
+static const pami_xfer_type_t types[] = {
+    PAMI_XFER_BROADCAST, PAMI_XFER_ALLREDUCE,      PAMI_XFER_REDUCE,
+    PAMI_XFER_ALLGATHER, PAMI_XFER_ALLGATHERV,     PAMI_XFER_ALLGATHERV_INT,
+    PAMI_XFER_SCATTER,   PAMI_XFER_SCATTERV,       PAMI_XFER_SCATTERV_INT,
+    PAMI_XFER_GATHER,    PAMI_XFER_GATHERV,        PAMI_XFER_GATHERV_INT,
+    PAMI_XFER_ALLTOALL,  PAMI_XFER_ALLTOALLV,      PAMI_XFER_ALLTOALLV_INT,
+    PAMI_XFER_SCAN,      PAMI_XFER_REDUCE_SCATTER,
+};
+
+/* What a member says how much each block has; the library keeps no copy. */
+struct lists {
+    size_t counts[MEMBERS], places[MEMBERS];
+    int narrow_counts[MEMBERS], narrow_places[MEMBERS];
+};
+
+struct member {
+    size_t count;
+    bool done;
+    pami_result_t result;
+    uint32_t *source, *target; /* of one that is right */
+    struct lists lists;
+};
+
+struct operation {
+    pami_xfer_type_t type;
+    bool wrong;
+    size_t context, root, list, position;
+    const char *name;
+    struct member member[MEMBERS];
+};
+
+struct scene {
+    struct sim_job job;
+    size_t members;
+    struct dice dice;
+    struct operation *operation;
+};
+
+/* Where those that disagree get their data from, and put it. */
+static uint32_t source[MEMBERS * WORDS], target[MEMBERS * WORDS];
+
+static void on_done(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct member *m = cookie;
+
+    (void)context;
+    CHECK(!m->done);
+    m->done = true;
+    m->result = result;
+}
+
+/* ---- arguments ---- */
+
+static void fill_lists(struct lists *lists, size_t members, size_t n)
+{
+    for (size_t i = 0; i < members; i++) {
+        lists->counts[i] = n;
+        lists->places[i] = i * n;
+        lists->narrow_counts[i] = (int)n;
+        lists->narrow_places[i] = (int)(i * n);
+    }
+}
+
+static void vector_arguments(pami_xfer_type_t type, pami_endpoint_t root, struct lists *l, size_t n,
+                             pami_collective_t *to)
+{
+    char *s = (char *)source, *r = (char *)target;
+    const pami_type_t t = PAMI_TYPE_UNSIGNED_INT;
+    int few = (int)n;
+
+    if (type == PAMI_XFER_ALLGATHERV)
+        to->xfer_allgatherv = (pami_allgatherv_t){s, t, n, r, t, l->counts, l->places};
+    else if (type == PAMI_XFER_GATHERV)
+        to->xfer_gatherv = (pami_gatherv_t){root, s, t, n, r, t, l->counts, l->places};
+    else if (type == PAMI_XFER_SCATTERV)
+        to->xfer_scatterv = (pami_scatterv_t){root, s, t, l->counts, l->places, r, t, n};
+    else if (type == PAMI_XFER_ALLTOALLV)
+        to->xfer_alltoallv =
+            (pami_alltoallv_t){s, t, l->counts, l->places, r, t, l->counts, l->places};
+    else if (type == PAMI_XFER_ALLGATHERV_INT)
+        to->xfer_allgatherv_int =
+            (pami_allgatherv_int_t){s, t, few, r, t, l->narrow_counts, l->narrow_places};
+    else if (type == PAMI_XFER_GATHERV_INT)
+        to->xfer_gatherv_int =
+            (pami_gatherv_int_t){root, s, t, few, r, t, l->narrow_counts, l->narrow_places};
+    else if (type == PAMI_XFER_SCATTERV_INT)
+        to->xfer_scatterv_int =
+            (pami_scatterv_int_t){root, s, t, l->narrow_counts, l->narrow_places, r, t, few};
+    else
+        to->xfer_alltoallv_int = (pami_alltoallv_int_t){s, t, l->narrow_counts, l->narrow_places,
+                                                        r, t, l->narrow_counts, l->narrow_places};
+}
+
+static void arguments(const struct scene *s, struct operation *o, size_t self,
+                      pami_collective_t *to)
+{
+    struct member *m = &o->member[self];
+    char *from = (char *)(o->wrong ? source : m->source);
+    char *into = (char *)(o->wrong ? target : m->target);
+    const pami_type_t t = PAMI_TYPE_UNSIGNED_INT;
+    const pami_endpoint_t root = job_endpoint(&s->job, o->root, o->context);
+    size_t n = m->count;
+
+    fill_lists(&m->lists, s->members, n);
+    switch (o->type) {
+    case PAMI_XFER_BROADCAST:
+        to->xfer_broadcast = (pami_broadcast_t){root, into, t, n};
+        break;
+    case PAMI_XFER_ALLREDUCE:
+        to->xfer_allreduce = (pami_allreduce_t){from, t, n, into, t, n, PAMI_DATA_SUM, NULL, 1};
+        break;
+    case PAMI_XFER_SCAN:
+        to->xfer_scan = (pami_scan_t){from, t, n, into, t, n, PAMI_DATA_SUM, NULL, 0};
+        break;
+    case PAMI_XFER_REDUCE:
+        to->xfer_reduce = (pami_reduce_t){root, from, t, n, into, t, n, PAMI_DATA_SUM, NULL, 1};
+        break;
+    case PAMI_XFER_REDUCE_SCATTER:
+        to->xfer_reduce_scatter = (pami_reduce_scatter_t){
+            from, t, n * s->members, into, t, m->lists.counts, PAMI_DATA_SUM, NULL, 1};
+        break;
+    case PAMI_XFER_ALLGATHER:
+    case PAMI_XFER_ALLTOALL:
+        to->xfer_allgather = (pami_allgather_t){from, t, n, into, t, n};
+        break;
+    case PAMI_XFER_GATHER:
+    case PAMI_XFER_SCATTER:
+        to->xfer_gather = (pami_gather_t){root, from, t, n, into, t, n};
+        break;
+    default:
+        vector_arguments(o->type, root, &m->lists, n, to);
+    }
+}
+
+/* ---- making ---- */
+
+static size_t random_count(struct scene *s)
+{
+    return dice_one_in(&s->dice, 4) ? 0 : 1 + dice_size(&s->dice, WORDS - 1);
+}
+
+/* One that is right is an allreduce. */
+static void make_right(struct scene *s, struct operation *o)
+{
+    size_t count = random_count(s);
+
+    o->type = PAMI_XFER_ALLREDUCE;
+    for (size_t i = 0; i < s->members; i++) {
+        struct member *m = &o->member[i];
+
+        m->count = count;
+        m->source = calloc(count + 1, sizeof(uint32_t));
+        m->target = calloc(count + 1, sizeof(uint32_t));
+        CHECK(m->source != NULL && m->target != NULL);
+        for (size_t x = 0; x < count; x++)
+            m->source[x] = (uint32_t)(x * 1000 + i);
+    }
+}
+
+static void make(struct scene *s, struct operation *o)
+{
+    size_t odd = dice_below(&s->dice, s->members);
+    size_t counts[2] = {random_count(s), random_count(s)};
+    bool many = dice_one_in(&s->dice, 3);
+    size_t lengths[2];
+    pami_geometry_t world;
+
+    o->wrong = dice_one_in(&s->dice, 2);
+    o->root = dice_below(&s->dice, s->members);
+    o->type = types[dice_below(&s->dice, sizeof(types) / sizeof(types[0]))];
+    o->context = !o->wrong && dice_one_in(&s->dice, 3);
+    if (o->wrong)
+        for (size_t i = 0; i < s->members; i++)
+            o->member[i].count = counts[i == odd || (many && i != (odd + 1) % s->members &&
+                                                     dice_one_in(&s->dice, 2))];
+    else
+        make_right(s, o);
+    CALL(PAMI_Geometry_world(s->job.client[0], &world));
+    CALL(PAMI_Geometry_algorithms_num(world, o->type, lengths));
+    o->list = lengths[1] != 0 && dice_one_in(&s->dice, 4);
+    o->position = dice_one_in(&s->dice, 3) ? 0 : dice_below(&s->dice, lengths[o->list]);
+}
+
+static void start(struct scene *s, struct operation *o, size_t self)
+{
+    enum {
+        MOST = 64
+    };
+    pami_xfer_t xfer = {.cb_done = on_done, .cookie = &o->member[self]};
+    pami_algorithm_t handles[2][MOST];
+    pami_metadata_t metadata[2][MOST];
+    pami_geometry_t world;
+
+    arguments(s, o, self, &xfer.cmd);
+    CALL(PAMI_Geometry_world(s->job.client[self], &world));
+    CALL(PAMI_Geometry_algorithms_query(world, o->type, handles[0], metadata[0], MOST, handles[1],
+                                        metadata[1], MOST));
+    xfer.algorithm = handles[o->list][o->position];
+    o->name = metadata[o->list][o->position].name;
+    if (o->list == 1 && metadata[1][o->position].check_fn(&xfer).bitmask != 0)
+        xfer.algorithm = handles[0][0];
+    CALL(PAMI_Collective(job_context(&s->job, self, o->context), &xfer));
+}
+
+/* ---- checks ---- */
+
+static void check_right(const struct scene *s, const struct operation *o)
+{
+    uint32_t n = (uint32_t)s->members;
+
+    for (size_t i = 0; i < s->members; i++) {
+        const struct member *m = &o->member[i];
+
+        if (m->result != PAMI_SUCCESS)
+            FAIL("%s of type %d, operation %zu, member %zu of %zu: all agree, but result %d",
+                 o->name, (int)o->type, (size_t)(o - s->operation), i, s->members, (int)m->result);
+        for (size_t x = 0; x < m->count; x++)
+            CHECK(m->target[x] == (uint32_t)x * 1000 * n + n * (n - 1) / 2);
+    }
+}
+
+static void check(const struct scene *s, const struct operation *o)
+{
+    bool differ = false, known = false, none = false;
+
+    for (size_t i = 0; i < s->members; i++) {
+        const struct member *m = &o->member[i];
+
+        if (!m->done)
+            FAIL("%s of type %d, root %zu, operation %zu, member %zu of %zu, %zu words: hangs",
+                 o->name, (int)o->type, o->root, (size_t)(o - s->operation), i, s->members,
+                 m->count);
+        differ = differ || m->count != o->member[0].count;
+        none = none || m->count == 0;
+        known = known || m->result != PAMI_SUCCESS;
+    }
+    if (!o->wrong)
+        check_right(s, o);
+    else if (known != differ && !(differ && none))
+        FAIL("%s of type %d, root %zu, %zu members: %s", o->name, (int)o->type, o->root, s->members,
+             differ ? "they disagree, and nobody knows" : "all agree, but somebody fails");
+}
+
+static void start_all(struct scene *s)
+{
+    size_t next[MEMBERS] = {0};
+    size_t left = s->members * OPERATIONS;
+    bool together = dice_one_in(&s->dice, 3);
+
+    while (left != 0) {
+        size_t self = dice_below(&s->dice, s->members);
+
+        if (next[self] == OPERATIONS)
+            continue;
+        start(s, &s->operation[next[self]], self);
+        next[self]++;
+        left--;
+        if (!together && dice_one_in(&s->dice, 2))
+            PAMIX_Sim_run(s->job.client[0], NULL, NULL, 1 + dice_below(&s->dice, 200), 0);
+    }
+}
+
+static void run(uint64_t seed, size_t tasks)
+{
+    struct scene s = {.dice = {seed}};
+    pamix_sim_config_t config = trouble_config(&s.dice, seed);
+
+    test_seed = seed;
+    s.members = tasks != 0 ? tasks : 2 + dice_size(&s.dice, dice_one_in(&s.dice, 8) ? 60 : 12);
+    CHECK(s.members <= MEMBERS);
+    job_create(&s.job, &config, s.members, 2);
+    s.operation = calloc(OPERATIONS, sizeof(*s.operation));
+    CHECK(s.operation != NULL);
+    for (size_t i = 0; i < OPERATIONS; i++)
+        make(&s, &s.operation[i]);
+    start_all(&s);
+    PAMIX_Sim_run(s.job.client[0], NULL, NULL, 0, 0);
+    for (size_t i = 0; i < OPERATIONS; i++)
+        check(&s, &s.operation[i]);
+    job_settle(&s.job);
+    job_destroy(&s.job);
+    for (size_t i = 0; i < OPERATIONS; i++)
+        for (size_t m = 0; m < s.members; m++) {
+            free(s.operation[i].member[m].source);
+            free(s.operation[i].member[m].target);
+        }
+    free(s.operation);
+}
+
+int main(int argc, char **argv)
+{
+    struct test_arguments given = test_arguments(argc, argv, 100);
+
+    for (uint64_t i = 0; i < given.seeds; i++)
+        run(given.seed + i, given.tasks);
+    return 0;
+}
