@@ -45,6 +45,7 @@ struct algorithm {
     uint32_t window;      /* preset of shape.window */
     enum message_way way; /* who moves the data of its messages */
     uint32_t size_max;    /* members it is sensible for, 0: any; a matter of speed, not of right */
+    bool slices;          /* hierarchies: several leaders of each domain work at once */
     algorithm_make_function *make; /* instead of a schedule: makes the machine (machine.h) */
 };
 

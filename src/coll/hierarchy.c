@@ -9,7 +9,8 @@
  *   allreduce  to the leader; among leaders; from the leader
  *
  * Where a root does not lead its domain, its leader stands between it and the others. The other
- * types are in hierarchy_gather.c, hierarchy_all.c and hierarchy_scan.c.
+ * types are in hierarchy_gather.c, hierarchy_all.c and hierarchy_scan.c; several leaders at once in
+ * hierarchy_slices.c.
  *
  * Links are machines of whatever algorithm Auto takes for their groups, so the leaders' part may
  * become anything else; in domains that divide in turn they are hierarchies again. Source:
@@ -178,9 +179,8 @@ static void add_in(struct build *build, const struct collective *from)
     hierarchy_add(build, local, &in);
 }
 
-/* From member `root` of the group to its others. */
-static void add_out(struct build *build, struct group *group, const struct collective *from,
-                    uint32_t root)
+void hierarchy_broadcast(struct build *build, struct group *group, const struct collective *from,
+                         uint32_t root)
 {
     struct collective out = hierarchy_like(from, PAMI_XFER_BROADCAST, root);
 
@@ -214,7 +214,7 @@ static void link_barrier(struct build *build, const struct collective *from)
         hierarchy_add(build, levels->leaders[0], &among);
     }
     if (!build_is_alone(build))
-        add_out(build, levels->local, &token, 0);
+        hierarchy_broadcast(build, levels->local, &token, 0);
 }
 
 static void link_allreduce(struct build *build, const struct collective *from)
@@ -235,7 +235,7 @@ static void link_allreduce(struct build *build, const struct collective *from)
         hierarchy_add(build, levels->leaders[0], &among);
     }
     if (!build_is_alone(build))
-        add_out(build, levels->local, from, 0);
+        hierarchy_broadcast(build, levels->local, from, 0);
 }
 
 static void link_broadcast(struct build *build, const struct collective *from)
@@ -245,11 +245,11 @@ static void link_broadcast(struct build *build, const struct collective *from)
     bool before = way.here && !way.direct;
 
     if (before)
-        add_out(build, local, from, way.index);
+        hierarchy_broadcast(build, local, from, way.index);
     if (way.leaders != NULL)
-        add_out(build, way.leaders, from, way.domain);
+        hierarchy_broadcast(build, way.leaders, from, way.domain);
     if (!before && !build_is_alone(build))
-        add_out(build, local, from, way.leader);
+        hierarchy_broadcast(build, local, from, way.leader);
 }
 
 /* Another domain: to its leader, and from there to the leader of the root's. */
@@ -358,6 +358,10 @@ static uint64_t segment_of(const struct algorithm *row, const struct collective 
 
 static void link_segment(struct build *build, const struct collective *part)
 {
+    if (build->sliced) {
+        hierarchy_slices(build, part);
+        return;
+    }
     switch (part->type) {
     case PAMI_XFER_BARRIER:
         link_barrier(build, part);
@@ -426,6 +430,7 @@ int hierarchy_make(struct group *group, const struct algorithm *row, struct coll
     build.group = group;
     build.levels = levels_of(group);
     build.count = 0;
+    build.sliced = row->slices;
     build.memory = NULL;
     build.error = build.levels != NULL ? 0 : -ENOMEM;
     link_all(&build, row, collective);

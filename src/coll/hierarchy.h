@@ -15,6 +15,7 @@ struct build {
     const struct levels *levels;
     struct flow_links segments[FLOW_SEGMENTS_MAX];
     uint32_t count; /* segments with links */
+    bool sliced;    /* by several leaders of each domain */
     struct flow_memory *memory;
     int error; /* the first one; nothing is added any more */
 };
@@ -100,12 +101,18 @@ void store_unpack(struct build *build, struct store *store);
 void hierarchy_copy(struct build *build, const struct area_map *from, const struct area_map *to,
                     uint64_t bytes);
 
-/* Links of one collective: hierarchy_gather.c, hierarchy_all.c, hierarchy_scan.c */
+/* A broadcast from member `root` of one of the groups to its others. */
+void hierarchy_broadcast(struct build *build, struct group *group, const struct collective *from,
+                         uint32_t root);
+
+/* Links of one collective: hierarchy_gather.c, hierarchy_all.c, hierarchy_scan.c,
+ * hierarchy_slices.c */
 void hierarchy_gather(struct build *build, const struct collective *from);
 void hierarchy_scatter(struct build *build, const struct collective *from);
 void hierarchy_allgather(struct build *build, const struct collective *from);
 void hierarchy_alltoall(struct build *build, const struct collective *from);
 void hierarchy_scan(struct build *build, const struct collective *from);
 void hierarchy_reduce_scatter(struct build *build, const struct collective *from);
+void hierarchy_slices(struct build *build, const struct collective *from);
 
 #endif

@@ -55,6 +55,9 @@ static const struct preference preferences[] = {
     {PAMI_XFER_SCATTER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_ALLGATHER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_ALLGATHERV, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    /* Long ones of few members go from rank to rank, so once from node to node, in segments. */
+    {PAMI_XFER_SCAN, "Hierarchical", 16 * K, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_SCAN, "Linear", ALL_SIZES, 8, NODES_NETWORK},
     {PAMI_XFER_SCAN, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_REDUCE_SCATTER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_ALLTOALL, "Hierarchical", 1 * K, ALL_MEMBERS, NODES_NETWORK},
@@ -84,8 +87,6 @@ static const struct preference preferences[] = {
     {PAMI_XFER_ALLREDUCE, "Rabenseifner", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_ALLREDUCE, "RecursiveDoubling", ALL_SIZES, ALL_MEMBERS},
 
-    {PAMI_XFER_SCAN, "RecursiveDoubling", 16 * K, ALL_MEMBERS},
-    {PAMI_XFER_SCAN, "Linear", ALL_SIZES, 8, NODES_NETWORK},
     {PAMI_XFER_SCAN, "RecursiveDoubling", ALL_SIZES, ALL_MEMBERS},
 
     {PAMI_XFER_REDUCE_SCATTER, "RecursiveHalving", 64 * K, ALL_MEMBERS},

@@ -313,6 +313,15 @@ const struct algorithm algorithm_table[] = {
      .needs = NEEDS_LEVELS | NEEDS_COMMUTATIVE, .segment = SEGMENT_STATIC, .make = hierarchy_make},
     {PAMI_XFER_REDUCE, "PipelinedHierarchical", "The same, segments on all levels at once.",
      .needs = NEEDS_LEVELS | NEEDS_COMMUTATIVE, .segment = SEGMENT_STATIC, .make = hierarchy_make},
+    {PAMI_XFER_BROADCAST, "MultiLeader",
+     "By nodes in slices: as many leaders of each node as it has members, each for one.",
+     .needs = NEEDS_LEVELS, .slices = true, .make = hierarchy_make},
+    {PAMI_XFER_ALLREDUCE, "MultiLeader",
+     "By nodes in slices: as many leaders of each node as it has members, each for one.",
+     .needs = NEEDS_LEVELS | NEEDS_COMMUTATIVE, .slices = true, .make = hierarchy_make},
+    {PAMI_XFER_REDUCE, "MultiLeader",
+     "By nodes in slices: as many leaders of each node as it has members, each for one.",
+     .needs = NEEDS_LEVELS | NEEDS_COMMUTATIVE, .slices = true, .make = hierarchy_make},
 };
 
 const size_t algorithm_count = COUNT(algorithm_table);

@@ -8,7 +8,7 @@
 dying=$build/test/fault/coll_nodes_dying
 
 seed=0
-for rows in Hierarchical PipelinedHierarchical Auto; do
+for rows in Hierarchical PipelinedHierarchical MultiLeader Auto; do
     for victim in first middle last; do
         for shape in '3 1' '4 2' '5 3' '8 2'; do
             seed=$((seed + 1))

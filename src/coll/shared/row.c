@@ -195,22 +195,29 @@ static void keep_contribution(struct shared_run *run)
     struct shared_call *call = &run->shared.call;
     uint32_t rank = run->machine.group->rank;
     uint32_t blocks = shared_sends_blocks(call->kind) ? run->machine.group->size : 1;
+    bool packed = blocks != 1 && call->block_bytes != NULL;
     uint64_t most = blocks == 1 ? shared_block_bytes(call, rank) : call->bytes;
+    uint64_t room = SHARED_KEEP_BYTES / (packed ? 1 : blocks);
+    char *at = run->kept;
 
+    if (packed)
+        most = run->collective.bytes;
     if (call->kind == SHARED_BARRIER || call->kind == SHARED_BROADCAST || call->in_place ||
-        most == 0 || most > SHARED_KEEP_BYTES / blocks ||
-        (call->kind == SHARED_SCATTER && call->root != rank))
+        most == 0 || most > room || (call->kind == SHARED_SCATTER && call->root != rank))
         return;
     for (uint32_t i = 0; i < blocks; i++) {
         struct message_place source = area_place(&call->send, i, 0);
-        struct message_place target = {.address = run->kept + i * call->bytes};
+        struct message_place target = {.address = at};
         uint64_t bytes = shared_block_bytes(call, blocks == 1 ? rank : i);
 
         if (bytes != 0)
             place_copy(&target, &source, bytes);
+        at += packed ? bytes : call->bytes;
     }
-    call->send =
-        (struct area_map){.base = run->kept, .blocks = BLOCKS_EQUAL, .distance = call->bytes};
+    call->send = (struct area_map){.base = run->kept,
+                                   .blocks = packed ? BLOCKS_PACKED : BLOCKS_EQUAL,
+                                   .distance = call->bytes,
+                                   .starts = packed ? call->send.starts : NULL};
     run->keeps = true;
 }
 
