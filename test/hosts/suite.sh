@@ -24,7 +24,11 @@ launch() {
 }
 
 export launcher
+# For mpirun a task has failed that ends by _exit, as some of this one do.
+not='^$'
+[ "$launcher" != openmpi ] || not='^leave[|].*[|]received$'
 mapfile -t list < <(cases all "$(dirname "$0")"/../api/*.c | awk -F'|' -v hosts="$2" -v programs="${3:-.}" '
-    $2 >= hosts && $1 ~ programs { nodes = $3; $3 = ""; line = $1 "|" $2 "||" $4 "|" $5; if (!seen[line]++) print line }')
+    $2 >= hosts && $1 ~ programs { nodes = $3; $3 = ""; line = $1 "|" $2 "||" $4 "|" $5; if (!seen[line]++) print line }' |
+    grep -v "$not")
 run_cases "${list[@]}"
 finish
