@@ -170,14 +170,14 @@ static void say_verdict(enum select_verdict verdict, const struct choice *choice
 /* Why the collective could not run in shared memory, or false. */
 static bool has_no_area(const struct subject *subject, char *text, size_t size)
 {
-    const struct shared shared = {.buffer_bytes = option_bytes(OPT_COLL_SHARED_BUFFER)};
+    size_t buffer = option_bytes(OPT_COLL_SHARED_BUFFER);
     size_t most = option_bytes(OPT_COLL_SHARED_BYTES);
-    size_t bytes = arena_bytes(&shared, subject->group.size);
+    size_t bytes = arena_bytes(buffer, subject->group.size);
 
     if (bytes > most)
         snprintf(text, size, "its area would need %zu bytes; PAMI_COLL_SHARED_BYTES allows %zu",
                  bytes, most);
-    else if (shared.buffer_bytes / subject->group.size < subject->collective.element)
+    else if (buffer / subject->group.size < subject->collective.element)
         snprintf(text, size, "PAMI_COLL_SHARED_BUFFER has no room for so many members");
     else
         return false;

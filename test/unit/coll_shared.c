@@ -25,6 +25,12 @@ enum {
     FLIGHT = 3, /* collectives started before the first one is waited for */
 };
 
+/* Of a member in a slice. */
+static size_t buffer_of(uint32_t size, bool crowded)
+{
+    return crowded ? size * ARENA_WIDE * (size_t)BUFFER : BUFFER;
+}
+
 /* One member, as a task would have it. */
 struct member {
     struct context *context;
@@ -66,12 +72,12 @@ static uint64_t next_random(uint64_t *state)
 
 static void team_open(struct team *team, uint32_t size, bool crowded)
 {
-    struct shared probe = {.buffer_bytes = BUFFER};
+    size_t bytes = arena_bytes(buffer_of(size, crowded), size);
 
     team->size = size;
-    team->memory = aligned_alloc(4096, arena_bytes(&probe, size));
+    team->memory = aligned_alloc(4096, bytes);
     assert_non_null(team->memory);
-    memset(team->memory, 0, arena_bytes(&probe, size));
+    memset(team->memory, 0, bytes);
     for (uint32_t i = 0; i < size; i++) {
         struct member *member = &team->member[i];
 
@@ -81,9 +87,10 @@ static void team_open(struct team *team, uint32_t size, bool crowded)
         list_init(&member->context->retries);
         member->shared.context = member->context;
         member->shared.buffer_bytes = BUFFER;
+        member->shared.wide_most = ARENA_WIDE * BUFFER;
         member->shared.arena_bytes = SIZE_MAX;
-        member->shared.scratch[0] = aligned_alloc(CACHE_LINE, BUFFER);
-        member->shared.scratch[1] = aligned_alloc(CACHE_LINE, BUFFER);
+        member->shared.scratch[0] = aligned_alloc(CACHE_LINE, ARENA_WIDE * BUFFER);
+        member->shared.scratch[1] = aligned_alloc(CACHE_LINE, ARENA_WIDE * BUFFER);
         list_init(&member->shared.arenas);
         list_init(&member->shared.offers);
         shared_machines_init(&member->shared);
@@ -92,6 +99,7 @@ static void team_open(struct team *team, uint32_t size, bool crowded)
         member->arena.rank = i;
         member->arena.size = size;
         member->arena.room = BUFFER / size;
+        member->arena.buffer_bytes = buffer_of(size, crowded);
         member->arena.crowded = crowded;
         member->arena.memory = team->memory;
         list_init(&member->arena.machines);

@@ -35,6 +35,7 @@ enum note_kind {
 struct arena_note {
     uint64_t identity;
     uint64_t address;
+    uint64_t buffer_bytes; /* offer */
     uint16_t kind;
     uint16_t channel;
     uint32_t size;
@@ -90,18 +91,46 @@ static void refuse(struct arena *arena)
     shared_poll_later(arena);
 }
 
+/* Memory that is not used is address space only, but the program wants that of the heap as well. */
+static int allocate_wide(struct arena *arena, struct device *device)
+{
+    struct shared *shared = arena->shared;
+    size_t buffer = arena->size * shared->wide_most, bytes;
+    int error;
+
+    while (buffer > shared->buffer_bytes &&
+           arena_bytes(buffer, arena->size) > shared->arena_bytes - shared->wide_bytes)
+        buffer = buffer / 2 & ~(size_t)4095;
+    if (buffer <= shared->buffer_bytes)
+        return -ENOSPC;
+    bytes = arena_bytes(buffer, arena->size);
+    error = device->ops->heap_alloc(device, bytes, 4096, -1, &arena->block);
+    if (error != 0)
+        return error;
+    arena->buffer_bytes = buffer;
+    arena->wide_bytes = bytes;
+    shared->wide_bytes += bytes;
+    return 0;
+}
+
 static int allocate(struct arena *arena)
 {
     struct shared *shared = arena->shared;
     struct device *device = core_heap_device(shared->context->core);
-    size_t bytes = arena_bytes(shared, arena->size);
-    int error;
+    size_t bytes;
+    int error = -ENOSPC;
 
     if (device == NULL)
         return -ENODEV;
-    if (bytes > shared->arena_bytes)
-        return -ENOSPC;
-    error = device->ops->heap_alloc(device, bytes, 4096, -1, &arena->block);
+    if (arena->crowded)
+        error = allocate_wide(arena, device);
+    if (error != 0) {
+        arena->buffer_bytes = shared->buffer_bytes;
+        bytes = arena_bytes(arena->buffer_bytes, arena->size);
+        if (bytes > shared->arena_bytes)
+            return -ENOSPC;
+        error = device->ops->heap_alloc(device, bytes, 4096, -1, &arena->block);
+    }
     if (error != 0)
         return error;
     arena->memory = arena->block;
@@ -120,7 +149,9 @@ static void offer(struct arena *arena)
     /* Also what there is not (address 0): a member that has not come yet keeps offers only. */
     for (uint32_t i = 1; i < arena->size; i++)
         tell(arena, i,
-             (struct arena_note){.kind = NOTE_OFFER, .address = (uintptr_t)arena->memory});
+             (struct arena_note){.kind = NOTE_OFFER,
+                                 .address = (uintptr_t)arena->memory,
+                                 .buffer_bytes = arena->buffer_bytes});
     if (arena->lost)
         refuse(arena);
 }
@@ -131,18 +162,21 @@ static bool map(struct arena *arena, const struct arena_note *note)
 {
     struct context *context = arena->shared->context;
     struct device *device = core_heap_device(context->core);
-    size_t bytes = arena_bytes(arena->shared, arena->size);
     struct heap_view view;
-    uint64_t offset;
+    uint64_t offset, bytes;
 
     if (device == NULL || note->address == 0 || note->size != arena->size ||
+        note->buffer_bytes < arena->shared->buffer_bytes ||
+        note->buffer_bytes > arena->size * arena->shared->wide_most ||
         device->ops->heap_view(device, endpoint_task(arena->endpoints[0]), &view) != 0)
         return false;
     offset = note->address - view.remote;
+    bytes = arena_bytes(note->buffer_bytes, arena->size);
     if (offset >= view.bytes || bytes > view.bytes - offset)
         return false;
     arena->memory = view.local + offset;
     arena->crowded = note->crowded != 0;
+    arena->buffer_bytes = note->buffer_bytes;
     return true;
 }
 
@@ -238,7 +272,7 @@ static bool make_scratch(struct shared *shared)
 {
     for (int i = 0; i < 2; i++)
         if (shared->scratch[i] == NULL)
-            shared->scratch[i] = aligned_alloc(CACHE_LINE, shared->buffer_bytes);
+            shared->scratch[i] = aligned_alloc(CACHE_LINE, shared->wide_most);
     return shared->scratch[0] != NULL && shared->scratch[1] != NULL;
 }
 
@@ -273,7 +307,7 @@ static struct arena *arena_new(struct shared *shared, const struct group *group)
     arena->channel = group->channel;
     arena->rank = group->rank;
     arena->size = group->size;
-    if (arena_bytes(shared, group->size) <= shared->arena_bytes)
+    if (arena_bytes(shared->buffer_bytes, group->size) <= shared->arena_bytes)
         arena->room = shared->buffer_bytes / group->size;
     arena->left = (bool *)(arena->endpoints + group->size);
     list_init(&arena->machines);
@@ -334,6 +368,7 @@ void arena_drop(struct arena *arena)
 
     if (arena->block != NULL)
         device->ops->heap_free(device, arena->block);
+    arena->shared->wide_bytes -= arena->wide_bytes;
     list_remove(&arena->link);
     list_remove(&arena->active);
     free(arena->endpoints);
@@ -388,6 +423,7 @@ int shared_attach(struct context *context)
         return -ENOMEM;
     shared->context = context;
     shared->buffer_bytes = option_bytes(OPT_COLL_SHARED_BUFFER);
+    shared->wide_most = ARENA_WIDE * shared->buffer_bytes;
     shared->arena_bytes = option_bytes(OPT_COLL_SHARED_BYTES);
     shared->stream_bytes = option_bytes(OPT_COLL_SHARED_STREAM);
     gauge_init(&shared->gauge, SLOT_DEAR_NS);

@@ -14,11 +14,6 @@
  * Two tasks, 4 KiB: 1.15 and 2.2 us; 64 KiB: 8.7 and 8.3. */
 #define COMBINE_ALL_BYTES 16384u
 
-static uint64_t round_down(uint64_t bytes, uint32_t unit)
-{
-    return unit > 1 ? bytes - bytes % unit : bytes;
-}
-
 /* What members must agree on: not what they cannot know, nor what may differ. */
 static uint64_t check_of(const struct shared_call *call, uint32_t size)
 {
@@ -31,34 +26,22 @@ static uint64_t check_of(const struct shared_call *call, uint32_t size)
     return digest >> 32 & ARENA_CHECK_MASK;
 }
 
+/* When the arena is ready: before that its buffers are not known. */
 static void set_segments(struct shared_machine *machine)
 {
     const struct shared_call *call = &machine->call;
     const struct arena *arena = machine->arena;
     bool blocks = shared_sends_blocks(call->kind);
-    uint64_t part;
 
     machine->part = 0;
     machine->segment = call->bytes;
     machine->segments = 1;
+    machine->slice = machine->tick;
     machine->is_inline = (blocks ? call->bytes * arena->size : call->bytes) <= ARENA_INLINE;
-    if (likely(machine->is_inline)) {
+    if (likely(machine->is_inline))
         machine->part = blocks ? call->bytes : 0;
-        return;
-    }
-    part = round_down(arena->room, call->unit);
-    if (blocks) {
-        machine->part = machine->segment = part;
-    } else if (machine->split) {
-        machine->part = part;
-        machine->segment = part * arena->size;
-    } else {
-        machine->segment = round_down(arena->shared->buffer_bytes, call->unit);
-    }
-    if (call->bytes < machine->segment && !machine->split)
-        machine->segment = call->bytes;
-    else if (call->bytes != 0)
-        machine->segments = (call->bytes + machine->segment - 1) / machine->segment;
+    else
+        shared_cut(machine);
 }
 
 void shared_reset(struct shared_machine *machine, struct arena *arena,
@@ -69,17 +52,19 @@ void shared_reset(struct shared_machine *machine, struct arena *arena,
     if (call != &machine->call)
         machine->call = *call;
     machine->done = done;
-    machine->split =
-        call->kind == SHARED_ALLREDUCE && call->bytes * (arena->size - 1) > COMBINE_ALL_BYTES;
+    machine->split = call->kind == SHARED_ALLREDUCE && call->bytes > ARENA_INLINE &&
+                     call->bytes * (arena->size - 1) > COMBINE_ALL_BYTES;
     machine->row = machine->split ? &shared_row_split : &shared_rows[call->kind];
-    set_segments(machine);
+    machine->tick = tick;
+    machine->segments = 0;
+    if (likely(arena->state == ARENA_READY))
+        set_segments(machine);
     machine->posted = machine->taken = machine->staged = 0;
     for (int i = 0; i < LINE_KINDS; i++)
         machine->waiting[i] = 0;
     machine->counted = machine->started = false;
     machine->abandoned = false;
     machine->failure = PAMI_SUCCESS;
-    machine->tick = tick;
     machine->follows_gap = tick - arena->reserved >= GROUP_BLOCK + 1;
     arena->reserved = tick + 1;
     machine->stamp =
@@ -99,7 +84,7 @@ static bool may_write(const struct shared_machine *machine)
     if (index == 0 && !arena_all_done(arena, lines))
         return false;
     return machine->is_inline ||
-           arena_all_done(arena, arena->used[(machine->tick + index) % ARENA_SLICES]);
+           arena_all_done(arena, arena->used[(machine->slice + index) % ARENA_SLICES]);
 }
 
 /* So many segments are there now. */
@@ -206,7 +191,7 @@ static bool post_one(struct shared_machine *machine)
             return false;
         machine->row->post(machine, index);
         if (!machine->is_inline)
-            arena->used[(machine->tick + index) % ARENA_SLICES] =
+            arena->used[(machine->slice + index) % ARENA_SLICES] =
                 (struct arena_position){machine->tick, index + 1};
         publish(machine, LINE_POST, index + 1);
     }
@@ -434,6 +419,8 @@ static int run_arena(struct arena *arena)
             break;
         if (machine->row != NULL)
             machine->counted = is_counted(machine);
+        if (unlikely(machine->segments == 0) && arena->state == ARENA_READY)
+            set_segments(machine);
         if (arena->state == ARENA_READY && is_broken(arena))
             result = PAMI_ERROR;
         else if (arena->state != ARENA_READY)
@@ -508,7 +495,7 @@ bool shared_is_next(const struct shared_machine *machine)
 {
     struct arena *arena = machine->arena;
 
-    return arena->state == ARENA_READY && !arena->shared->running &&
+    return arena->state == ARENA_READY && machine->segments != 0 && !arena->shared->running &&
            arena->machines.next == &machine->link && may_write(machine);
 }
 

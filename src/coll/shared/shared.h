@@ -71,6 +71,7 @@ struct shared_machine {
      * others called it with other arguments. */
     void (*done)(struct shared_machine *machine, pami_result_t result);
     uint64_t tick, stamp; /* of the arena, for this collective */
+    uint64_t slice;       /* the first segment's */
     uint64_t segments;    /* it has, and so many are: */
     uint64_t posted, taken, staged;
     uint64_t segment;             /* bytes of the message, or of each block, in one */
@@ -158,6 +159,9 @@ void shared_take_stage(struct shared_machine *machine, uint64_t index);
 void shared_combine_all(struct shared_machine *machine, char *result);
 void shared_take_result(struct shared_machine *machine, const char *result);
 
+/* cut.c: segments, parts and the first slice of what does not fit beside counters. */
+void shared_cut(struct shared_machine *machine);
+
 /* The slot of a member for segment `index`. */
 static inline char *shared_slot(const struct shared_machine *machine, uint64_t index,
                                 uint32_t member)
@@ -166,7 +170,7 @@ static inline char *shared_slot(const struct shared_machine *machine, uint64_t i
 
     if (machine->is_inline)
         return (char *)arena_line(arena, LINE_POST, machine->tick, member)->data;
-    return arena_buffer(arena, machine->tick + index, member);
+    return arena_buffer(arena, machine->slice + index, member);
 }
 
 /* Bytes of segment `index` of something `total` bytes long, and of a part of it. */
