@@ -10,9 +10,9 @@
  * until the time that the last one has set, so that all start within the reading of a clock. A
  * collective takes from the last start to the last end. Roots rotate.
  *
- * In a loop (--loop): collectives follow one another, rooted ones with a barrier of the contender
- * (not with --free), as programs run that have more tasks than processors; time of all divided by
- * their number.
+ * In a loop (--loop): collectives follow one another, as programs run that have more tasks than
+ * processors; time of all divided by their number. Those in which a rank may run ahead of the others,
+ * rooted ones and scans, with a barrier of the contender (not with --free).
  *
  * With --fixed rank 0 is the root always.
  *
@@ -147,6 +147,12 @@ static inline bool coll_is_rooted(enum coll_kind kind)
 {
     return kind == COLL_BROADCAST || kind == COLL_REDUCE || kind == COLL_GATHER ||
            kind == COLL_SCATTER;
+}
+
+/* A rank may have done its part before the others have come. */
+static inline bool coll_runs_ahead(enum coll_kind kind)
+{
+    return coll_is_rooted(kind) || kind == COLL_SCAN;
 }
 
 /* Blocks in the source and in the destination. */
@@ -330,7 +336,7 @@ static inline void coll_in_loop(const char *name, enum coll_kind kind, size_t by
                 coll_port.start(&call);
             }
             coll_port.wait(flight);
-            if (coll_is_rooted(kind) && !coll_way.free) {
+            if (coll_runs_ahead(kind) && !coll_way.free) {
                 struct coll_call barrier = coll_make(COLL_BARRIER, 0, 0, 0);
 
                 coll_port.start(&barrier);

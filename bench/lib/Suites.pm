@@ -457,8 +457,8 @@ my @crowded = map {
             coll_row('allreduce', 8, @central, target => [['limit', '<=', 1.5]],
                 says => '<=1.5 limit'),
             coll_row('broadcast', 8, @central, @much, id => 'broadcast 8 B, barrier'),
-            (map { coll_row($_, 8, @central, id => "$_ 8 B, barrier") } qw(reduce gather scatter)),
-            (map { coll_row($_, 8, @central) } qw(allgather alltoall scan reduce_scatter)),
+            (map { coll_row($_, 8, @central, id => "$_ 8 B, barrier") } qw(reduce gather scatter scan)),
+            (map { coll_row($_, 8, @central) } qw(allgather alltoall reduce_scatter)),
             (map { coll_row('allreduce', $_, by_probe => 0, @much) }
                 65536, $tasks > 8 ? () : 1 << 20),
             (map { coll_row($_, 65536, by_probe => 0, @some) } qw(alltoall allgather)),

@@ -45,21 +45,21 @@ struct flow_memory;
 struct coll {
     struct context *context;
     struct flight_table flights;
-    uint64_t ask_at, ask_ns;  /* when to look next who waits for whom, see ask.h, and how often */
     struct pool instances;    /* struct instance */
     struct pool operations;   /* struct coll_operation */
     struct list started;      /* operations that are not complete */
     struct list running;      /* instances */
-    struct list handed;       /* of these, what a helper is to begin with */
-    struct retry begin;       /* ... which this does */
     struct list lingering;    /* that failed, for which p2p still has something under way */
     struct flow_memory *kept; /* of flows that failed, while any instance lingers */
     struct message_watch watch;
     /* What the last PAMI_Collective resolved its algorithm to; handle 0: nothing. */
     pami_algorithm_t last_handle;
     struct group *last_group;
-    uint64_t failures;      /* runs that have failed */
-    struct coll_rows *rows; /* NULL until a group is opened: idle contexts are to be small */
+    struct coll_rows *rows;  /* NULL until a group is opened: idle contexts are to be small */
+    struct list handed;      /* of those that run, what a helper is to begin with */
+    struct retry begin;      /* ... which this does */
+    uint64_t ask_at, ask_ns; /* when to look next who waits for whom, see ask.h, and how often */
+    uint64_t failures;       /* runs that have failed */
 };
 
 /* Sets of leaders that a group can have whose domains differ in size (levels.h). */

@@ -143,7 +143,6 @@ struct context {
     uint32_t passes;       /* of all, for house-keeping */
     uint64_t sends;        /* short sends as of the last idle pass */
     uint64_t tend_at;      /* clock_ticks of the next house-keeping */
-    void (*tended)(struct context *context); /* of floor coll: a part of it; NULL: none */
 
     struct port *ports[DEVICES_MAX]; /* NULL where the device has none */
     size_t port_count;
@@ -159,6 +158,7 @@ struct context {
     struct trace *trace; /* NULL: off */
     uint64_t counters[COUNTER_COUNT];
     struct misuse misuse;
+    void (*tended)(struct context *context); /* of floor coll: a part of house-keeping; or NULL */
 
     CACHE_ALIGNED struct context_lock lock;
     CACHE_ALIGNED struct context_share share;

@@ -91,11 +91,9 @@ struct arena {
     bool crowded;        /* more tasks than processors, as the leader sees it */
     bool closing;        /* the group has gone */
     bool broken;         /* a member is missing, or a collective was given up: nothing works here */
-    struct doubt doubt;  /* about the first machine */
     uint32_t answers;    /* leader: members that have mapped it, or have not */
     bool refused;
     void *block;          /* leader: what the heap has given */
-    size_t wide_bytes;    /* ... of that what counts in shared.wide_bytes */
     char *memory;         /* as mapped here */
     uint64_t reserved;    /* all ticks handed out to machines are before this one */
     struct list machines; /* in tick order; the first one runs */
@@ -103,6 +101,8 @@ struct arena {
     struct arena_position known_done;
     uint64_t line_used[ARENA_SLICES];         /* the lines: ticks */
     struct arena_position used[ARENA_SLICES]; /* the buffer */
+    size_t wide_bytes;                        /* of `block`, what counts in shared.wide_bytes */
+    struct doubt doubt;                       /* about the first machine */
 };
 
 /* ---- layout ---- */
@@ -170,10 +170,8 @@ static inline size_t arena_control_bytes(uint32_t size)
 /* Per context: all its arenas. */
 struct shared {
     struct context *context;
-    size_t buffer_bytes; /* of a member's buffer in a slice, equal on all members, */
-    size_t wide_most;    /* ... times ARENA_WIDE: of a part, of a segment without parts */
+    size_t buffer_bytes; /* of a member's buffer in a slice, equal on all members */
     size_t arena_bytes;  /* largest arena */
-    size_t wide_bytes;   /* of all wide arenas that this member leads; at most arena_bytes */
     size_t stream_bytes; /* copies into slots of so much may go past the cache; see gauge.h */
     struct gauge gauge;
     struct list arenas;
@@ -183,6 +181,8 @@ struct shared {
     bool running;       /* inside a look at an arena */
     struct pool runs;   /* of row.c */
     char *scratch[2];   /* wide_most each, for operands; made with the first arena */
+    size_t wide_most;   /* buffer_bytes ARENA_WIDE times: of a part, of a segment without parts */
+    size_t wide_bytes;  /* of all wide arenas that this member leads; at most arena_bytes */
 };
 
 /*
