@@ -11,7 +11,7 @@
  * collective takes from the last start to the last end. Roots rotate.
  *
  * In a loop (--loop): collectives follow one another, as programs run that have more tasks than
- * processors; time of all divided by their number. Those in which a rank may run ahead of the others,
+ * processors; time of all divided by their number. Those in which a rank may run ahead of others,
  * rooted ones and scans, with a barrier of the contender (not with --free).
  *
  * With --fixed rank 0 is the root always.
