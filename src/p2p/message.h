@@ -47,7 +47,7 @@ void message_register(struct context *context, enum message_id id,
 
 /* Who moves data that is more than a few hundred bytes. */
 enum message_way {
-    MESSAGE_BY_SIZE,        /* p2p decides: the sender up to PAMI_RNDV_BYTES */
+    MESSAGE_BY_SIZE,        /* p2p decides: the sender of what is eager */
     MESSAGE_BY_SOURCE,      /* push: the sender, whatever the size */
     MESSAGE_BY_DESTINATION, /* pull: the receiver, where it can read the sender's memory */
 };

@@ -138,6 +138,25 @@ static pami_result_t bind(pamix_machine_t machine, size_t index, void *cookie)
                       left < SEGMENT ? left : SEGMENT);
 }
 
+/* Task 0, the root, starts when the others have started and looked: theirs cannot be complete. */
+static void refuse_while_running(struct job *job, pamix_machine_t machine)
+{
+    struct told told = {.context = job->context[0]};
+
+    fill(job, 3);
+    CHECK_OK(PAMIX_Pipeline_reset(machine, (INTS + SEGMENT - 1) / SEGMENT));
+    if (job->task != 0) {
+        CHECK_OK(TEST_CALL(PAMIX_Machine_start(machine, on_told, &told)));
+        CHECK_REFUSED(PAMIX_Pipeline_reset(machine, 1), PAMI_EAGAIN, "pipeline");
+    }
+    job_barrier(job);
+    if (job->task == 0)
+        CHECK_OK(TEST_CALL(PAMIX_Machine_start(machine, on_told, &told)));
+    WAIT(job, told.count != 0);
+    CHECK(told.result == PAMI_SUCCESS);
+    check_all(job, 3);
+}
+
 static void pipeline(struct job *job)
 {
     struct pipeline p = {.job = job};
@@ -156,6 +175,7 @@ static void pipeline(struct job *job)
         run(job, machine);
         check_all(job, i);
     }
+    refuse_while_running(job, machine);
     CHECK_OK(PAMIX_Machine_destroy(&machine));
 }
 

@@ -9,29 +9,12 @@ need_launcher hydra
 hosts 2
 export PAMI_PEER_TIMEOUT=3
 what='a cut link'
-# The launcher's own connection is cut as well, so the tasks are on their own: their output goes to
-# files, and the job is ended afterwards.
-cat >"$scratch/task" <<TASK
-#!/bin/sh
-exec "$build/test/net/stream" --limit 20 >"$scratch/task.\$PMI_RANK" 2>&1
-TASK
-chmod +x "$scratch/task"
-export -f on hydra places
-export scratch host_count
-timeout -k 2 100 bash -c 'hydra "$@"' hydra 2 "$scratch/task" >"$scratch/out" 2>"$scratch/err" &
-job=$!
-for _ in $(seq 600); do
-    [ "$(grep -ls streaming "$scratch"/task.? | wc -l)" = 2 ] && break
-    sleep 0.1
-done
-[ "$(grep -ls streaming "$scratch"/task.? | wc -l)" = 2 ] || complain 'nothing is streaming'
+start_apart "$build/test/net/stream" --limit 20
+both streaming
 sleep 0.5
 start=$(now)
 ip -n "$net-sw" link set port2 down
-for _ in $(seq $((300 * factor))); do
-    [ "$(grep -ls 'gone after\|nothing for' "$scratch"/task.? | wc -l)" = 2 ] && break
-    sleep 0.1
-done
+both 'gone after\|nothing for'
 passed=$(($(now) - start))
 cat "$scratch"/task.?
 for i in 0 1; do

@@ -10,26 +10,7 @@ need_launcher hydra
 hosts 2 --cut "$scratch/keep"
 export PAMI_PEER_TIMEOUT=2 PAMI_LOG=info
 what='a silent network'
-# The launcher's own connection is cut as well: see cut.sh.
-cat >"$scratch/task" <<TASK
-#!/bin/sh
-exec "$build/test/net/stream" --limit 40 >"$scratch/task.\$PMI_RANK" 2>&1
-TASK
-chmod +x "$scratch/task"
-export -f on hydra places
-export scratch host_count
-timeout -k 2 $((100 * factor)) bash -c 'hydra "$@"' hydra 2 "$scratch/task" \
-    >"$scratch/out" 2>"$scratch/err" &
-job=$!
-
-# both TEXT: both tasks say so, in time
-both() {
-    for _ in $(seq $((400 * factor))); do
-        [ "$(grep -ls "$1" "$scratch"/task.? | wc -l)" != 2 ] || return 0
-        sleep 0.1
-    done
-    complain "not both: $1"
-}
+start_apart "$build/test/net/stream" --limit 40
 
 both streaming
 sed -n 's|.*find this task at .*/\([0-9]*\)$|\1|p' "$scratch"/task.? >"$scratch/ports"
