@@ -30,6 +30,12 @@ extern const struct bootstrap_backend bootstrap_pmix, bootstrap_pmi1, bootstrap_
 int bootstrap_set_nodes(struct bootstrap *bootstrap, uint32_t *ids);
 
 /*
+ * Gives the tasks of a launcher's list, such as "0,1,4-7", that id in ids[tasks], where all that is
+ * unknown is UINT32_MAX. -EPROTO: it is no such list, or one of them was known before.
+ */
+int bootstrap_mark_node(const char *list, uint32_t id, uint32_t *ids, uint32_t tasks);
+
+/*
  * For launchers that do not say where tasks are: tasks that see the same host get the same id.
  * Collective; puts one card per task.
  */

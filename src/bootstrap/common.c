@@ -155,6 +155,42 @@ int bootstrap_set_nodes(struct bootstrap *bootstrap, uint32_t *ids)
     return 0;
 }
 
+/* A number and what ends it; false: there is none. */
+static bool read_number(const char **text, uint32_t *number)
+{
+    char *end;
+    unsigned long value;
+
+    if (**text < '0' || **text > '9')
+        return false;
+    value = strtoul(*text, &end, 10);
+    *text = end;
+    *number = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+    return true;
+}
+
+int bootstrap_mark_node(const char *list, uint32_t id, uint32_t *ids, uint32_t tasks)
+{
+    uint32_t first, last;
+
+    for (;; list++) {
+        if (!read_number(&list, &first))
+            return -EPROTO;
+        last = first;
+        if (*list == '-' && (list++, !read_number(&list, &last)))
+            return -EPROTO;
+        if (last < first || last >= tasks || (*list != ',' && *list != '\0'))
+            return -EPROTO;
+        for (; first <= last; first++) {
+            if (ids[first] != UINT32_MAX)
+                return -EPROTO;
+            ids[first] = id;
+        }
+        if (*list == '\0')
+            return 0;
+    }
+}
+
 int bootstrap_compare_hosts(struct bootstrap *bootstrap, uint32_t *ids)
 {
     char mine[BOOTSTRAP_PROOF_MAX + 16];

@@ -7,11 +7,11 @@
  *
  * What launchers do beside the standard, each found out the hard way (Open MPI 4.1, PMIx 4.2, Slurm
  * 22.05): the universe's size is the number of slots, not of tasks; the list of local peers is
- * wrong when two nodes have one name, so nodes are told apart by number; a string may be NULL in a
- * value that was found; a fence may wait for ever for a task that has died, so we give it a time
- * limit, or succeed without it, which then shows only when its cards are missing; announcing an
- * event of one's own breaks the server, so we never do; the only event that arrives is the loss of
- * the local server, and then nobody else ends our process.
+ * wrong when two nodes have one name; numbers of nodes are known for local tasks only; a string may
+ * be NULL in a value that was found; a fence may wait for ever for a task that has died, so we give
+ * it a time limit, or succeed without it, which then shows only when its cards are missing;
+ * announcing an event of one's own breaks the server, so we never do; the only event that arrives
+ * is the loss of the local server, and then nobody else ends our process.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -418,22 +418,68 @@ static int find_size(struct pmix *pmix)
     return 0;
 }
 
-/* By the launcher's numbers of nodes; who sees the same host, where it has none. */
+/* Gives all tasks of the node of that name the id. */
+static int mark_node(struct pmix *pmix, const char *name, size_t length, uint32_t id, uint32_t *ids)
+{
+    struct pmix_abi_info how[3] = {pmix_flag("pmix.optional"), pmix_flag("pmix.node.info"),
+                                   pmix_flag("pmix.hname")};
+    struct pmix_abi_proc job = pmix->self;
+    struct pmix_abi_value *value = NULL;
+    char host[256];
+    int status, error = -ENOENT;
+
+    if (length >= sizeof host)
+        return -ENOENT;
+    snprintf(host, sizeof host, "%.*s", (int)length, name);
+    job.rank = PMIX_ABI_RANK_WILDCARD;
+    how[2].value.type = PMIX_ABI_STRING;
+    how[2].value.data.string = host;
+    status = pmix->library.get(&job, "pmix.lpeers", how, 3, &value);
+    if (status == PMIX_ABI_SUCCESS && value != NULL && value->type == PMIX_ABI_STRING &&
+        value->data.string != NULL)
+        error = bootstrap_mark_node(value->data.string, id, ids, pmix->base.tasks);
+    if (status == PMIX_ABI_SUCCESS)
+        value_free(value);
+    return error;
+}
+
+/* By the launcher's list of nodes, and its lists of their tasks. All of it is known on this node:
+ * asking the server for what it does not know takes seconds with some, and with Slurm the job. */
+static int find_by_lists(struct pmix *pmix, uint32_t *ids)
+{
+    int status, error = 0;
+    uint32_t id = 0;
+    struct pmix_abi_value *list =
+        ask(pmix, PMIX_ABI_RANK_WILDCARD, "pmix.nlist", "pmix.optional", &status);
+    const char *name;
+
+    memset(ids, 0xff, pmix->base.tasks * sizeof *ids);
+    name = list != NULL && list->type == PMIX_ABI_STRING ? list->data.string : NULL;
+    if (name == NULL)
+        error = -ENOENT;
+    while (error == 0 && *name != '\0') {
+        size_t length = strcspn(name, ",");
+
+        error = mark_node(pmix, name, length, id++, ids);
+        name += length + (name[length] == ',');
+    }
+    value_free(list);
+    for (uint32_t i = 0; i < pmix->base.tasks && error == 0; i++)
+        error = ids[i] == UINT32_MAX ? -EPROTO : 0;
+    return error;
+}
+
+/* By the launcher's lists; who sees the same host, where it has none that make sense. */
 static int find_nodes(struct pmix *pmix)
 {
-    uint32_t tasks = pmix->base.tasks;
-    uint32_t *ids = calloc(tasks, sizeof *ids);
-    uint64_t node;
-    int error = 0;
+    uint32_t *ids = calloc(pmix->base.tasks, sizeof *ids);
+    int error;
 
     if (ids == NULL)
         return -ENOMEM;
-    for (uint32_t i = 0; i < tasks && error == 0; i++) {
-        error = ask_number(pmix, i, "pmix.nodeid", &node);
-        ids[i] = error == 0 ? (uint32_t)node : 0;
-    }
+    error = find_by_lists(pmix, ids);
     if (error != 0) {
-        log_info("bootstrap: pmix: nodes have no numbers, comparing hosts instead");
+        log_info("bootstrap: pmix: no lists of the tasks of nodes, comparing hosts instead");
         error = bootstrap_compare_hosts(&pmix->base, ids);
     }
     if (error == 0)

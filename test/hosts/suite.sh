@@ -3,7 +3,7 @@
 # hosts (network namespaces), by two launchers, and over the loopback interface. Takes many minutes;
 # `make check KIND=hosts`. A short one: test/net/namespaces.sh.
 #
-#     suite.sh hydra|openmpi HOSTS [PROGRAMS]
+#     suite.sh pamirun|hydra|openmpi HOSTS [PROGRAMS]
 #
 # PROGRAMS is an extended regular expression, such as '^coll'.
 #

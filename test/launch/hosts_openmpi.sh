@@ -18,7 +18,8 @@ places() {
     [ "$(sort "$scratch/out" | tr '\n' ';')" = "$1" ] || complain "places are not $1"
 }
 
-run 0 "${over[@]}" -n 4 "$job" --print
+PAMI_LOG=info run 0 "${over[@]}" -x PAMI_LOG -n 4 "$job" --print
+lacks err 'comparing hosts' # which asks about each task
 places 'task 0/4 node 0/2 local 0 1;task 1/4 node 0/2 local 0 1;task 2/4 node 1/2 local 2 3;task 3/4 node 1/2 local 2 3;'
 run 0 "${over[@]}" --map-by node -n 4 "$job" --print
 places 'task 0/4 node 0/2 local 0 2;task 1/4 node 1/2 local 1 3;task 2/4 node 0/2 local 0 2;task 3/4 node 1/2 local 1 3;'

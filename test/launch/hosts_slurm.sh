@@ -35,7 +35,8 @@ places() {
 
 for kind in pmix pmi2; do
     "${srun[@]}" --mpi=list 2>&1 | grep -qw $kind || { echo "no --mpi=$kind here"; continue; }
-    run 0 "${over[@]}" --mpi=$kind -m block "$job" --print
+    PAMI_LOG=info run 0 "${over[@]}" --mpi=$kind -m block "$job" --print
+    lacks err 'comparing hosts' # which asks about each task
     places 'task 0/4 node 0/2 local 0 1;task 1/4 node 0/2 local 0 1;task 2/4 node 1/2 local 2 3;task 3/4 node 1/2 local 2 3;'
     run 0 "${over[@]}" --mpi=$kind -m cyclic "$job" --print
     places 'task 0/4 node 0/2 local 0 2;task 1/4 node 1/2 local 1 3;task 2/4 node 0/2 local 0 2;task 3/4 node 1/2 local 1 3;'

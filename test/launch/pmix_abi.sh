@@ -35,7 +35,11 @@ flags=$("${PKG_CONFIG:-pkg-config}" --cflags pmix 2>/dev/null) ||
         echo "_Static_assert(__builtin_strcmp($macro, \"$text\") == 0, \"$macro\");"
     done <<'END'
 PMIX_JOB_SIZE pmix.job.size
-PMIX_NODEID pmix.nodeid
+PMIX_NODE_LIST pmix.nlist
+PMIX_HOSTNAME pmix.hname
+PMIX_OPTIONAL pmix.optional
+PMIX_NODE_INFO pmix.node.info
+PMIX_LOCAL_PEERS pmix.lpeers
 PMIX_COLLECT_DATA pmix.collect
 PMIX_IMMEDIATE pmix.immediate
 PMIX_EVENT_AFFECTED_PROC pmix.evproc

@@ -5,17 +5,16 @@
 # Run: timeout=300
 . "$(dirname "$0")/functions"
 
-need_launcher hydra
 hosts 2 --delay 300 --jitter 1000 --loss 10
 limit=100
 
 launch() {
     local tasks=$1
     shift 2
-    hydra "$tasks" "$@"
+    pamirun "$tasks" "$@"
 }
 
 run_cases 'order|4|||2' 'send_events|4|||' 'put|2|||'
-run_hydra 0 2 "$build/test/net/stream" --end 2 --limit 60
+run_job 0 pamirun 2 "$build/test/net/stream" --end 2 --limit 60
 grep -q ' messages came, 0 operations failed' "$scratch/out" || complain 'operations failed'
 finish

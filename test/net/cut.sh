@@ -5,16 +5,15 @@
 # Run: timeout=180
 . "$(dirname "$0")/functions"
 
-need_launcher hydra
 hosts 2
 export PAMI_PEER_TIMEOUT=3
 what='a cut link'
-start_apart "$build/test/net/stream" --limit 20
-both streaming
+start_apart pamirun 2 "$build/test/net/stream" --limit 20
+all streaming
 sleep 0.5
 start=$(now)
 ip -n "$net-sw" link set port2 down
-both 'gone after\|nothing for'
+all 'gone after\|nothing for'
 passed=$(($(now) - start))
 cat "$scratch"/task.?
 for i in 0 1; do

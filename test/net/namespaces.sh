@@ -1,10 +1,11 @@
 #!/bin/bash
 # Tasks on two and three hosts, which are network namespaces joined by a bridge: main programs of
-# test/api, shared memory inside a host and the ofi device between them, started by MPICH's
-# mpiexec.hydra and by Open MPI's mpirun. All programs: test/hosts.
+# test/api, shared memory inside a host and the ofi device between them, started by pamirun,
+# MPICH's mpiexec.hydra and Open MPI's mpirun. All programs: test/hosts.
 #
-#     namespaces.sh hydra|openmpi HOSTS
+#     namespaces.sh pamirun|hydra|openmpi HOSTS
 #
+# Run: args="pamirun 3" timeout=300
 # Run: args="hydra 3" timeout=300
 # Run: args="openmpi 2" timeout=300
 . "$(dirname "$0")/functions"
@@ -21,8 +22,8 @@ launch() {
 
 export launcher
 cases=('order|4|||2' 'send_sizes|4|||' 'put|5|||' 'coll_basic|5|||' 'coll_threads|3|||')
-# Others with the launcher that starts faster.
-[ "$launcher" != hydra ] ||
+# Others with the launchers that start faster.
+[ "$launcher" = openmpi ] ||
     cases+=('threads|4|||' 'threads|4||PAMI_OFI_RECEIVE_BUFFERS=2|' 'coll_random|5|||'
         'send_events|4|||' 'flood|8|||' 'typed_send|3|||' 'early_context|4|||'
         'leave|4|||received' 'finish|4|||' 'client_query|6|||' 'rget|5|||' 'rmw|4|||' 'fence|5|||'

@@ -5,17 +5,16 @@
 # Run: timeout=300
 . "$(dirname "$0")/functions"
 
-need_launcher hydra
 hosts 2
 export PAMI_PEER_TIMEOUT=2
 what='a link that is mended'
-start_apart "$build/test/net/resume"
+start_apart pamirun 2 "$build/test/net/resume"
 
-both streaming
+all streaming
 ip -n "$net-sw" link set port2 down
-both gone
+all gone
 ip -n "$net-sw" link set port2 up
-both back
+all back
 wait $job
 status=$?
 [ $status = 0 ] || complain "status $status"

@@ -6,19 +6,18 @@
 # Run: timeout=180
 . "$(dirname "$0")/functions"
 
-need_launcher hydra
 hosts 2 --cut "$scratch/keep"
 export PAMI_PEER_TIMEOUT=2 PAMI_LOG=info
 what='a silent network'
-start_apart "$build/test/net/stream" --limit 40
+start_apart pamirun 2 "$build/test/net/stream" --limit 40
 
-both streaming
+all streaming
 sed -n 's|.*find this task at .*/\([0-9]*\)$|\1|p' "$scratch"/task.? >"$scratch/ports"
 [ "$(wc -l <"$scratch/ports")" = 2 ] || complain 'not two receptions'
 sleep 0.5
 start=$(now)
 mv "$scratch/ports" "$scratch/keep"
-both 'gone after\|nothing for'
+all 'gone after\|nothing for'
 passed=$(($(now) - start))
 cat "$scratch"/task.?
 for i in 0 1; do

@@ -120,6 +120,28 @@ static void test_set_nodes(void **state)
     assert_null(sim.local_tasks);
 }
 
+/* Lists of the tasks of a node, by nodes of any number. */
+static void test_mark_node(void **state)
+{
+    static const uint32_t after[] = {9, 9, 0, 9, 9, 9, 0};
+    static const char *const wrong[] = {"",   "0,",  ",0",  "x",     "0-",    "5-3",        "7",
+                                        "-1", "3-7", "0 1", "0,1,1", "0-2,1", "99999999999"};
+    uint32_t ids[7], i;
+
+    (void)state;
+    memset(ids, 0xff, sizeof ids);
+    assert_int_equal(bootstrap_mark_node("0,1,3-5", 9, ids, 7), 0);
+    assert_int_equal(ids[2], UINT32_MAX);
+    assert_int_equal(bootstrap_mark_node("2,6", 0, ids, 7), 0);
+    for (i = 0; i < 7; i++)
+        assert_int_equal(ids[i], after[i]);
+    assert_int_equal(bootstrap_mark_node("6", 9, ids, 7), -EPROTO);
+    for (i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        memset(ids, 0xff, sizeof ids);
+        assert_int_equal(bootstrap_mark_node(wrong[i], 1, ids, 7), -EPROTO);
+    }
+}
+
 static void test_set_job(void **state)
 {
     struct bootstrap a = {0}, b = {0};
@@ -143,9 +165,8 @@ static void test_set_job(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_something),
-        cmocka_unit_test(test_set_nodes),
+        cmocka_unit_test(test_nothing),   cmocka_unit_test(test_something),
+        cmocka_unit_test(test_set_nodes), cmocka_unit_test(test_mark_node),
         cmocka_unit_test(test_set_job),
     };
 
