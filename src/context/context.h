@@ -112,6 +112,7 @@ enum packet_protocol {
     PROTOCOL_PUT,       /* bytes for the receiver's memory */
     PROTOCOL_GET,       /* bytes of the receiver's memory are wanted */
     PROTOCOL_REPLY,     /* bytes that a GET asked for */
+    PROTOCOL_ASK,       /* may memory of the receiver be touched? */
     PROTOCOL_FENCE,     /* answer when all messages before this one are finished */
     PROTOCOL_RMW,       /* an atomic operation to be executed */
     PROTOCOL_RMW_REPLY, /* what the word was before */

@@ -115,6 +115,8 @@ struct path {
     /* Data up to this is better sent than fetched, unless PAMI_RNDV_BYTES says otherwise; 0: the
      * device has no opinion. */
     uint32_t eager_bytes;
+    /* Of what is to be fetched, so much may go along meanwhile. */
+    uint32_t lead_bytes;
     /*
      * The destination task's shared heap: its address there, and where it is mapped here. A mapping
      * lives as long as the device, whatever becomes of the destination. heap_bytes 0: not known

@@ -78,8 +78,10 @@ void receive_free(struct p2p *p2p, struct receive *receive)
     receive_held_less(p2p, receive);
     if (receive->type != NULL)
         type_unref(receive->type);
-    if (receive->peer->incoming == receive)
+    if (receive->peer->incoming == receive) {
         receive->peer->incoming = NULL;
+        receive->peer->lead_unwanted = true;
+    }
     free(receive->header);
     free(receive->buffer);
     free(receive->bounce);
@@ -409,6 +411,11 @@ static void direct(struct p2p *p2p, const struct dispatch *row, struct peer *pee
         return;
     }
     call_async(p2p, row, receive, bytes);
+    if (meta->lead != 0 && receive->target != NULL && !receive->deferred) {
+        receive->lead = meta->lead;
+        receive->data_got = meta->lead;
+        peer->incoming = receive;
+    }
     if (head->payload_bytes != 0)
         receive_take(receive, bytes + head->header_bytes, head->payload_bytes);
     if (receive->data_got == receive->data_bytes)
@@ -433,6 +440,7 @@ static void begin(struct p2p *p2p, const struct packet_header *head,
         collect(p2p, row, peer, head, meta, bytes);
     else
         direct(p2p, row, peer, head, meta, bytes);
+    peer->lead_unwanted = peer->incoming == NULL;
 }
 
 /* An answer for a message that nobody will look at any more. */
@@ -498,6 +506,9 @@ static bool meta_is_sane(const struct packet_header *head, const struct message_
     if (meta->mode >= MESSAGE_MODES || head->header_bytes > meta->header_bytes ||
         meta->data_bytes > MESSAGE_BYTES_MAX)
         return false;
+    if (meta->lead != 0 && (meta->mode != MESSAGE_PULL || meta->lead >= meta->data_bytes ||
+                            head->header_bytes != meta->header_bytes))
+        return false;
     if (meta->mode != MESSAGE_STREAM)
         return payload == 0 && head->aux != 0 && meta->data_bytes != 0 && !meta->immediate;
     return payload == 0 ||
@@ -533,22 +544,23 @@ void p2p_handle_stream(struct context *context, const struct packet_header *head
     struct receive *receive;
     size_t left;
 
-    if (p2p->draining)
-        return;
     peer = p2p_origin(p2p, head);
     receive = peer != NULL ? peer->incoming : NULL;
+    if (receive == NULL && (p2p->draining || (peer != NULL && peer->lead_unwanted)))
+        return;
     if (receive == NULL || head->meta_words != 0) {
         foreign(context, head, "more of a message that is not under way");
         return;
     }
-    left = receive->header_bytes - receive->header_got;
+    left = receive->header_bytes - receive->header_got + receive->lead - receive->lead_got;
     if (receive->mode == MESSAGE_STREAM)
         left += receive->data_bytes - receive->data_got;
-    if (count > left) {
+    if (count > left)
         foreign(context, head, "more of a message than there is");
-        return;
-    }
-    receive_feed(p2p, receive, body, count);
+    else if (receive->lead != 0)
+        rendezvous_lead(p2p, receive, body, count);
+    else
+        receive_feed(p2p, receive, body, count);
 }
 
 /*

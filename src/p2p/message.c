@@ -142,6 +142,8 @@ static int send_operation(struct p2p *p2p, struct peer *peer, const struct reque
         send_free(p2p, send);
         return error;
     }
+    if (send->mode == MESSAGE_PULL)
+        send_to_be_pulled(send);
     send->events = (pami_send_event_t){.local_fn = done, .cookie = cookie};
     operation_launch(p2p, &send->op);
     return 0;
@@ -193,7 +195,8 @@ int message_send(struct context *context, uint32_t endpoint, enum message_id id,
 /* The rest of the data in memory of the operation's own; without memory it stays where it is. */
 static void disown(struct send *send)
 {
-    size_t done = send->sent > send->header_bytes ? send->sent - send->header_bytes : 0;
+    size_t sent = send->lead == 0 ? send->sent : 0; /* a lead may be fetched again */
+    size_t done = sent > send->header_bytes ? sent - send->header_bytes : 0;
     size_t left = send->data_bytes - done;
     char *copy;
 

@@ -45,8 +45,23 @@ void send_free(struct p2p *p2p, struct send *send)
         free(send->typed);
     }
     free(send->copy);
+    send->op.peer->pulled -= send->pulled;
     list_remove(&send->op.link);
     pool_put(&p2p->sends, send);
+}
+
+/* The receiver shall fetch the data. One that has nothing else to fetch would have to wait: it gets
+ * the first of them meanwhile. */
+void send_to_be_pulled(struct send *send)
+{
+    const struct path *path = send->op.path;
+    struct peer *peer = send->op.peer;
+
+    if (peer->pulled == 0 && send->data_bytes > path->lead_bytes &&
+        send->header_bytes + sizeof(struct message_meta) <= path->packet_max)
+        send->lead = path->lead_bytes;
+    send->pulled = true;
+    peer->pulled++;
 }
 
 static void local_complete(struct p2p *p2p, struct send *send, pami_result_t result)
@@ -108,7 +123,8 @@ static void packet_take(const struct send *send, struct packet *packet, size_t r
     }
     if (sent >= send->header_bytes) {
         size_t offset = sent - send->header_bytes;
-        size_t part = cut(send, room, send->data_bytes - offset);
+        size_t end = send->lead != 0 && !send->data_phase ? send->lead : send->data_bytes;
+        size_t part = cut(send, room, end - offset);
 
         packet->head.payload_bytes = (uint16_t)part;
         packet->payload = send->data + offset;
@@ -152,10 +168,10 @@ static int message_packet(struct p2p *p2p, struct send *send, size_t limit)
         packet_take(send, &packet, limit);
         return submit(p2p, send, &packet);
     }
-    if (send->sent > 0) {
+    if (send->announced) {
         packet.head.protocol = PROTOCOL_STREAM;
         packet_take(send, &packet, limit);
-        if (send->mode != MESSAGE_STREAM)
+        if (send->mode != MESSAGE_STREAM && send->lead == 0)
             packet.head.payload_bytes = 0;
         return submit(p2p, send, &packet);
     }
@@ -167,6 +183,7 @@ static int message_packet(struct p2p *p2p, struct send *send, size_t limit)
     meta = (struct message_meta){
         .data_bytes = send->data_bytes,
         .address = send->mode == MESSAGE_PULL ? (uint64_t)(uintptr_t)send->data : 0,
+        .lead = send->lead,
         .header_bytes = (uint32_t)send->header_bytes,
         .mode = send->mode,
         .immediate = send->immediate,
@@ -185,7 +202,7 @@ static size_t bytes_to_send(const struct send *send)
 {
     if (send->mode == MESSAGE_STREAM || send->data_phase)
         return send->header_bytes + send->data_bytes;
-    return send->header_bytes;
+    return send->header_bytes + send->lead;
 }
 
 /* Everything is under way that may be. */
@@ -202,16 +219,15 @@ static void message_sent(struct p2p *p2p, struct send *send)
 static int message_progress(struct p2p *p2p, struct send *send)
 {
     size_t end = bytes_to_send(send);
-    bool first = send->sent == 0;
 
-    while (first || send->sent < end) {
+    while (!send->announced || send->sent < end) {
         int error = message_packet(p2p, send, send->op.path->packet_max);
 
         if (error == -ENOBUFS)
             error = has_units(send) ? -EAGAIN : message_packet(p2p, send, PACKET_SMALL);
         if (error != 0)
             return error;
-        first = false;
+        send->announced = true;
     }
     message_sent(p2p, send);
     return 0;
@@ -345,7 +361,8 @@ void p2p_handle_clear(struct context *context, const struct packet_header *head,
         return;
     send = send_of(operation);
     if (operation->ops != &send_ops || head->meta_words != sizeof(clear) / 8 ||
-        send->mode == MESSAGE_STREAM || send->data_phase || !list_empty(&send->op.link)) {
+        send->mode == MESSAGE_STREAM || send->data_phase || !send->announced ||
+        send->sent < send->header_bytes) {
         context->counters[COUNTER_FOREIGN]++;
         return;
     }
@@ -357,6 +374,7 @@ void p2p_handle_clear(struct context *context, const struct packet_header *head,
     send->target = (uint32_t)clear.receive;
     send->data_phase = true;
     send->sent = send->header_bytes + clear.offset;
+    list_remove(&send->op.link);
     operation_enqueue(p2p, &send->op);
     peer_progress(p2p, send->op.peer);
 }

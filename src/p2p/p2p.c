@@ -255,6 +255,7 @@ static void set_protocols(struct context *context)
     context->protocols[PROTOCOL_PUT] = rma_handle_put;
     context->protocols[PROTOCOL_GET] = rma_handle_get;
     context->protocols[PROTOCOL_REPLY] = rma_handle_reply;
+    context->protocols[PROTOCOL_ASK] = rma_handle_ask;
     context->protocols[PROTOCOL_FENCE] = fence_handle;
 }
 

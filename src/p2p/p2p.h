@@ -16,7 +16,9 @@
  * Protocols
  *   immediate     one packet, delivered from where it lies
  *   eager         one MESSAGE packet and as many STREAM packets as header and data need
- *   pull          MESSAGE names the data's address; the receiver copies it and answers ACK
+ *   pull          MESSAGE names the data's address; the receiver copies it and answers ACK. Where
+ *                 asking for data takes long, the first of it follows as STREAM packets meanwhile:
+ *                 the lead. A receiver that has no place for that fetches everything.
  *   push          the receiver answers MESSAGE with CLEAR, then DATA packets follow
  * The wire order of one pair is the order of the send calls, because an operation that could not be
  * sent whole waits in its peer's queue and later ones wait behind it. Answers wait there as well.
@@ -57,6 +59,7 @@ enum message_mode {
 struct message_meta {
     uint64_t data_bytes;
     uint64_t address; /* pull: where the data lies in the origin task */
+    uint64_t lead;    /* pull: so many of its bytes follow in STREAM packets */
     uint32_t header_bytes;
     uint16_t mode;
     uint16_t immediate; /* deliver header and data together */
@@ -68,7 +71,7 @@ struct clear_meta {
     uint64_t offset;  /* data bytes that the receiver has already, from a pull that failed */
 };
 
-_Static_assert(sizeof(struct message_meta) == 24 && sizeof(struct clear_meta) == 16,
+_Static_assert(sizeof(struct message_meta) == 32 && sizeof(struct clear_meta) == 16,
                "meta is counted in words");
 
 struct peer {
@@ -79,6 +82,8 @@ struct peer {
     struct list queue;        /* sends that still have packets to send, oldest first */
     struct list blocked;      /* link in p2p.blocked while the queue is not empty */
     struct receive *incoming; /* the message whose stream is under way */
+    bool lead_unwanted;       /* ... was a lead, and the whole message is fetched */
+    size_t pulled;            /* messages to it whose data it fetches */
     struct list receives;     /* all receives from this peer that are not finished */
     bool unfenced;            /* messages were sent that no fence has covered */
     bool lost;                /* an operation of this epoch will never be complete */
@@ -86,6 +91,7 @@ struct peer {
     pami_result_t put_result; /* of the put whose packets come from there */
     bool refused;             /* it sent us messages that were not delivered */
     size_t puts;              /* one-sided writes to it that are not complete, waiting ones too */
+    bool refuses_access;      /* cannot tell whether its memory may be touched */
     size_t puts_moving;       /* of those, begun and not by packets: at most one */
     size_t puts_packets;      /* of those, begun and by packets */
     struct list puts_waiting; /* struct rma, in the order of the calls */
@@ -107,6 +113,8 @@ struct send {
     struct operation op;
     uint8_t protocol; /* of its first packet: MESSAGE for all messages, or a bare answer */
     bool immediate;
+    bool announced;          /* its MESSAGE packet has gone */
+    bool pulled;             /* counts in peer->pulled */
     bool data_phase;         /* push: CLEAR has come, DATA packets go out */
     bool local_done;         /* local_fn is due already or has run */
     uint16_t mode;           /* enum message_mode */
@@ -117,6 +125,7 @@ struct send {
     size_t header_bytes;
     const char *data;
     size_t data_bytes;
+    size_t lead; /* pull: data bytes that go along all the same */
     size_t sent; /* bytes of header and data that are under way */
     struct typed_source *typed;
     char *copy; /* owned memory behind header, and data when that was copied */
@@ -143,6 +152,7 @@ struct receive {
     struct list queue; /* in the row's held list, or in p2p.pulls */
     size_t header_bytes, header_got;
     size_t data_bytes, data_got;
+    size_t lead, lead_got; /* pull: of the data before what is fetched, come in STREAM packets */
     uint64_t address;
     char *header;   /* owned, header_bytes long; NULL when header_bytes == 0 */
     char *buffer;   /* owned: data of a held or an immediate message */
@@ -234,10 +244,11 @@ void rma_peer_gone(struct p2p *p2p, struct peer *peer);
 void rma_peer_free(struct p2p *p2p, struct peer *peer);
 void rma_finish(struct p2p *p2p);
 
-/* rma_packets.c, rma_target.c */
+/* rma_packets.c, rma_target.c, rma_ask.c */
 protocol_handler rma_handle_put;
 protocol_handler rma_handle_get;
 protocol_handler rma_handle_reply;
+protocol_handler rma_handle_ask;
 
 /* memregion.c: no context of the client is left. */
 void memregions_free(struct client_core *core);
@@ -278,6 +289,7 @@ void rmw_attach(struct p2p *p2p);
 
 /* outgoing.c */
 struct send *send_new(struct p2p *p2p, struct peer *peer);
+void send_to_be_pulled(struct send *send);
 bool send_is(const struct operation *operation);
 void send_free(struct p2p *p2p, struct send *send);
 int peer_progress(struct p2p *p2p, struct peer *peer);
@@ -315,6 +327,7 @@ static inline bool message_must_wait(const struct dispatch *row)
 
 /* rendezvous.c */
 protocol_handler p2p_handle_data;
+void rendezvous_lead(struct p2p *p2p, struct receive *receive, const char *bytes, size_t count);
 void rendezvous_begin(struct p2p *p2p, struct receive *receive);
 int rendezvous_progress(struct p2p *p2p);
 

@@ -18,9 +18,22 @@
 /* Pulls of so much at once tell what they cost. */
 #define PULL_MEASURED ((size_t)16 << 10)
 
+/* What was to be the lead is pushed as well. */
+static void forget_lead(struct receive *receive)
+{
+    if (receive->lead == 0)
+        return;
+    if (receive->peer->incoming == receive) {
+        receive->peer->incoming = NULL;
+        receive->peer->lead_unwanted = true;
+    }
+    receive->lead = receive->lead_got = receive->data_got = 0;
+}
+
 static void push_instead(struct p2p *p2p, struct receive *receive)
 {
     list_remove(&receive->queue);
+    forget_lead(receive);
     receive->pushing = true;
     receive->handle = handle_new(&p2p->handles, receive);
     if (receive->handle == 0) {
@@ -57,7 +70,18 @@ static bool landed(struct receive *receive, size_t moved)
     if (receive->target == NULL && receive->sinking)
         type_sink_write(&receive->sink, receive->bounce, moved);
     receive->data_got += moved;
-    return receive->data_got == receive->data_bytes;
+    return receive->data_got == receive->data_bytes && receive->lead_got == receive->lead;
+}
+
+void rendezvous_lead(struct p2p *p2p, struct receive *receive, const char *bytes, size_t count)
+{
+    memcpy(receive->target + receive->lead_got, bytes, count);
+    receive->lead_got += count;
+    if (receive->lead_got != receive->lead)
+        return;
+    receive->peer->incoming = NULL;
+    if (receive->data_got == receive->data_bytes)
+        receive_finish(p2p, receive, PAMI_SUCCESS);
 }
 
 static void get_done(struct transfer *transfer, int error)
@@ -86,8 +110,8 @@ static int pull(struct p2p *p2p, struct receive *receive)
     char *to;
     int error;
 
-    if (receive->fetching)
-        return 0;
+    if (receive->fetching || receive->data_got == receive->data_bytes)
+        return 0; /* ... or the lead has not come */
     if (receive->discard) {
         receive->data_got = receive->data_bytes;
         receive_finish(p2p, receive, PAMI_SUCCESS);

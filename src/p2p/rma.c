@@ -34,9 +34,7 @@ static void puts_continue(struct p2p *p2p, struct peer *peer)
             rma_by_packets(p2p, rma);
         } else {
             peer->puts_moving++;
-            list_push_back(&p2p->copies, &rma->turn);
-            p2p->copy_count++;
-            p2p_retry_later(p2p);
+            rma_steps_begin(p2p, rma);
         }
     }
     p2p->continuing = false;
@@ -290,9 +288,18 @@ static void go_native(const struct rma_call *call, struct rma *rma)
 {
     rma->way = RMA_COPY;
     rma->native = true;
+    rma->allowed = rma->bytes;
     rma->near = call->near;
     rma->far = call->far;
     rma->base = call->base;
+}
+
+/* The same after a question: the network knows all memory of both sides. */
+static void ask_native(struct rma *rma)
+{
+    rma->way = RMA_COPY;
+    rma->native = rma->asks = rma->asking = true;
+    rma->far.id = EXPOSURE_ALL;
 }
 
 /* The way to the memory; *heap is set when it is the heap. 0 or what peer_packet_path says. */
@@ -318,6 +325,8 @@ static int choose_way(const struct rma_call *call, struct rma *rma, void **heap)
         rma->way = RMA_HEAP;
     else if (is_native(call, rma))
         go_native(call, rma);
+    else if (rma_may_ask(call, rma))
+        ask_native(rma);
     else if (rma->put && rma->typed != NULL && rma_typed_is_fine(rma->typed, bytes))
         return 0;
     else if (path->single_copy && path->port->ops->put != NULL && path->port->ops->get != NULL)
@@ -329,6 +338,7 @@ static int choose_way(const struct rma_call *call, struct rma *rma, void **heap)
 void rma_by_packets(struct p2p *p2p, struct rma *rma)
 {
     rma->way = RMA_PACKETS;
+    rma->op.ops = rma->put ? &rma_put_ops : &rma_get_ops;
     if (rma->put)
         rma->op.peer->puts_packets++;
     rma->op.handle = handle_new(&p2p->handles, rma);
@@ -347,6 +357,8 @@ static void begin(struct p2p *p2p, struct rma *rma)
                      (rma->way != RMA_PACKETS && peer->puts_packets != 0))) {
         peer->puts++;
         list_push_back(&peer->puts_waiting, &rma->turn);
+        if (rma->asks)
+            rma_ask(p2p, rma);
         return;
     }
     rma->begun = true;
@@ -362,8 +374,11 @@ static void begin(struct p2p *p2p, struct rma *rma)
     }
     if (rma->put)
         peer->puts_moving++;
-    list_push_back(&p2p->copies, &rma->turn);
-    p2p->copy_count++;
+    rma_steps_begin(p2p, rma);
+    if (rma->asks) {
+        rma_ask(p2p, rma);
+        return;
+    }
     rma_step(p2p, rma, &moved);
     if (!list_empty(&p2p->copies)) {
         p2p->context->busy = true;

@@ -5,6 +5,7 @@
  *   rma_typed.c    typed transfers: calls, and pieces of both layouts side by side
  *   rma_copy.c     moving by load and store or by single copy, step by step
  *   rma_packets.c  the origin's side of transfers by packets
+ *   rma_ask.c      asking the target whether the network may touch its memory
  *   rma_target.c   the target's side: memory that a packet names is touched by the kernel only
  *   memregion.c    regions, and the calls that use them
  *
@@ -76,9 +77,13 @@ struct rma {
     char *local;
     uint64_t remote;
     size_t bytes;
-    size_t done;  /* bytes that have moved; put by packets: sent */
-    size_t asked; /* get by packets: bytes asked for; single copy: of the step under way */
-    bool native;  /* RMA_COPY by the device's remote accesses, between regions */
+    size_t done;     /* bytes that have moved; put by packets: sent */
+    size_t asked;    /* get by packets: bytes asked for; single copy: of the step under way */
+    bool native;     /* RMA_COPY by the device's remote accesses: between regions, or ... */
+    bool asks;       /* ... after having asked the target */
+    bool asking;     /* it has not answered */
+    bool accessible; /* asked: this task's memory */
+    size_t allowed;  /* asked: bytes that may be touched, from the beginning */
     struct exposure near, far;
     uint64_t base; /* where `far` begins */
     struct rma_typed *typed;
@@ -127,6 +132,12 @@ void rma_by_packets(struct p2p *p2p, struct rma *rma);
 
 /* rma_copy.c: one step; true when something moved. The transfer may be gone afterwards. */
 bool rma_step(struct p2p *p2p, struct rma *rma, size_t *moved);
+void rma_steps_begin(struct p2p *p2p, struct rma *rma);
+void rma_answered(struct p2p *p2p, struct rma *rma, bool yes);
+
+/* rma_ask.c */
+bool rma_may_ask(const struct rma_call *call, const struct rma *rma);
+void rma_ask(struct p2p *p2p, struct rma *rma);
 
 /* rma_typed.c */
 int rma_typed_new(const struct rma_call *call, struct rma_typed **typed);

@@ -30,6 +30,35 @@ static void change_to_packets(struct p2p *p2p, struct rma *rma)
     rma_by_packets(p2p, rma);
 }
 
+/* In the peer's turn, when that matters. */
+void rma_steps_begin(struct p2p *p2p, struct rma *rma)
+{
+    if (rma->asking) {
+        list_push_back(&p2p->moving, &rma->turn);
+        return;
+    }
+    list_push_back(&p2p->copies, &rma->turn);
+    p2p->copy_count++;
+    p2p_retry_later(p2p);
+}
+
+/* The target has been asked about the next part. */
+void rma_answered(struct p2p *p2p, struct rma *rma, bool yes)
+{
+    bool waits = rma->put && !rma->begun;
+
+    rma->native = rma->asks = yes;
+    if (waits) {
+        rma->way = yes ? RMA_COPY : RMA_PACKETS;
+        return;
+    }
+    list_remove(&rma->turn);
+    if (yes)
+        rma_steps_begin(p2p, rma);
+    else
+        change_to_packets(p2p, rma);
+}
+
 /* What an error of a step means; the transfer is on no list. */
 static void step_failed(struct p2p *p2p, struct rma *rma, int error)
 {
@@ -41,7 +70,7 @@ static void step_failed(struct p2p *p2p, struct rma *rma, int error)
         if (rma->native) {
             log_info("remote access to endpoint %u failed (errno %d): packets instead",
                      rma->op.path->endpoint, -error);
-            rma->native = false;
+            rma->native = rma->asks = false;
         } else if (error != -ENOMEM) {
             log_info("single copy with endpoint %u failed (errno %d): packets instead",
                      rma->op.path->endpoint, -error);
@@ -68,9 +97,10 @@ static void transfer_done(struct transfer *transfer, int error)
     }
     if (rma->typed != NULL)
         rma_typed_seek(rma);
-    list_push_back(&p2p->copies, &rma->turn);
-    p2p->copy_count++;
-    p2p_retry_later(p2p);
+    rma->asking = rma->asks;
+    rma_steps_begin(p2p, rma);
+    if (rma->asks)
+        rma_ask(p2p, rma);
 }
 
 /* `bytes` between two contiguous areas. */
@@ -196,7 +226,7 @@ static size_t move_mapped(struct rma *rma, size_t most)
 bool rma_step(struct p2p *p2p, struct rma *rma, size_t *moved)
 {
     size_t left = rma->bytes - rma->done;
-    size_t most = rma->native ? left : least(left, RMA_STEP_BYTES);
+    size_t most = rma->native ? rma->allowed - rma->done : least(left, RMA_STEP_BYTES);
     size_t part = 0;
     int error = 0;
 

@@ -323,6 +323,8 @@ static pami_result_t send_message(const char *function, const struct checked *ch
             return error_set(PAMI_ENOMEM, "%s: too many operations wait for an answer", function);
         }
     }
+    if (send->mode == MESSAGE_PULL)
+        send_to_be_pulled(send);
     send->events = *events;
     send->typed = typed;
     p2p->context->counters[send->immediate                ? COUNTER_SEND_IMMEDIATE

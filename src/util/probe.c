@@ -10,6 +10,7 @@
 #include <link.h>
 #include <linux/futex.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,6 +37,36 @@ bool probe_readable(const void *address)
 
     errno = saved;
     return readable;
+}
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+bool probe_area(bool write, uint64_t start, uint64_t bytes)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t first = start & ~(page - 1);
+    uint64_t end = start + bytes;
+    int saved = errno;
+    int result;
+
+    if (end < start || end > UINT64_MAX - page)
+        return false;
+    do {
+        result = madvise((void *)(uintptr_t)first, (size_t)(end - first),
+                         write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+    } while (result != 0 && errno == EINTR);
+    errno = saved;
+    return result == 0;
+}
+
+bool probe_area_works(void)
+{
+    uint64_t word = 0;
+
+    return probe_area(true, (uintptr_t)&word, sizeof(word));
 }
 
 /* The first object that is named is the program. What is made read-only after relocation is at the

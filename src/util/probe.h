@@ -14,6 +14,13 @@
 bool probe_writable(void *address);
 bool probe_readable(const void *address);
 
+/*
+ * The same for all of an area, whose pages are made where they were not there yet: some 30 us for
+ * each MiB. False also where the kernel cannot tell (Linux before 5.14): probe_area_works.
+ */
+bool probe_area(bool write, uint64_t start, uint64_t bytes);
+bool probe_area_works(void);
+
 /* Addresses that need no question. */
 struct probe_range {
     uint64_t start, end;

@@ -49,8 +49,10 @@ static void must_refuse(struct packet_header head, const void *meta, const char 
 
 static void refuse_messages(void)
 {
-    const struct packet_header head = {
-        .protocol = PROTOCOL_MESSAGE, .meta_words = 3, .dispatch = ID_TAKE, .header_bytes = 8};
+    const struct packet_header head = {.protocol = PROTOCOL_MESSAGE,
+                                       .meta_words = sizeof(struct message_meta) / 8,
+                                       .dispatch = ID_TAKE,
+                                       .header_bytes = 8};
     const struct message_meta good = {
         .data_bytes = 5000, .header_bytes = 8, .mode = MESSAGE_STREAM};
     struct message_meta meta;
@@ -79,6 +81,10 @@ static void refuse_messages(void)
     must_refuse(head, &meta, "MESSAGE to be pulled that wants no answer");
     other = head, other.aux = 5, other.payload_bytes = 1;
     must_refuse(other, &meta, "MESSAGE to be pulled with data");
+    other.payload_bytes = 0, meta.lead = meta.data_bytes;
+    must_refuse(other, &meta, "MESSAGE to be pulled whose data all come");
+    meta = good, meta.lead = 1;
+    must_refuse(head, &meta, "MESSAGE with a lead and nothing behind it");
 }
 
 static void refuse_others(void)
@@ -171,11 +177,13 @@ static void fill_meta(struct packet_header *head, unsigned char *body)
     struct message_meta meta = {
         .data_bytes = random_size(),
         .address = random_address(),
+        .lead = one_in(4) ? random_size() : 0,
         .header_bytes = one_in(4) ? (uint32_t)random_size() % (1 << 20) : head->header_bytes,
         .mode = (uint16_t)below(4),
         .immediate = one_in(4),
     };
     struct clear_meta clear = {.receive = random_handle()};
+    const uint64_t ask[2] = {random_address(), random_size()};
 
     if (head->protocol == PROTOCOL_MESSAGE) {
         if (meta.mode == MESSAGE_STREAM && one_in(2))
@@ -185,6 +193,8 @@ static void fill_meta(struct packet_header *head, unsigned char *body)
         memcpy(body, &meta, sizeof meta);
     } else if (head->protocol == PROTOCOL_CLEAR) {
         memcpy(body, &clear, sizeof clear);
+    } else if (head->protocol == PROTOCOL_ASK) {
+        memcpy(body, ask, sizeof ask);
     }
 }
 
@@ -194,6 +204,7 @@ static void random_packet(void)
     static const uint8_t words[PROTOCOL_COUNT] = {
         [PROTOCOL_MESSAGE] = sizeof(struct message_meta) / 8,
         [PROTOCOL_CLEAR] = sizeof(struct clear_meta) / 8,
+        [PROTOCOL_ASK] = 2,
     };
     struct packet_header head = {
         .protocol = (uint8_t)below(one_in(50) ? 256 : PROTOCOL_COUNT),
@@ -227,7 +238,7 @@ static void go_on(void)
 
     if (receive == NULL)
         return;
-    left = receive->header_bytes - receive->header_got;
+    left = receive->header_bytes - receive->header_got + receive->lead - receive->lead_got;
     if (receive->mode == MESSAGE_STREAM)
         left += receive->data_bytes - receive->data_got;
     if (one_in(3))

@@ -70,6 +70,7 @@ static struct ofi_link *link_new(struct ofi_slot *slot, uint32_t endpoint)
         .endpoint = endpoint,
         .packet_max = (uint32_t)slot->packet_max,
         .eager_bytes = EAGER_BYTES,
+        .lead_bytes = (uint32_t)slot->packet_max,
     };
     link->packets = link->path;
     link->packets.am = packets_am;
