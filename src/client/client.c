@@ -237,6 +237,11 @@ void client_destroy(struct client *client)
     list_remove(&client->link);
     registry_remove(client);
     pthread_mutex_unlock(&clients_lock);
+    if (client->pid != getpid()) {
+        client_destroy_contexts(client);
+        client->magic = 0;
+        return;
+    }
     for (size_t i = 0; i < client->core.device_count; i++)
         if (client->core.devices[i]->ops->leave != NULL)
             client->core.devices[i]->ops->leave(client->core.devices[i]);

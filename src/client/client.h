@@ -59,7 +59,10 @@ int client_create_with(const char *name, struct bootstrap *bootstrap,
                        const struct device_ops *device, const void *private_params,
                        double (*now)(void *), void *now_cookie, struct client **client);
 
-/* Destroys what contexts are left, quietly, then the client. */
+/*
+ * Destroys what contexts are left, quietly, then the client. In a child forked from its process the
+ * handles end, and nothing else happens: memory and connections are those of the parent.
+ */
 void client_destroy(struct client *client);
 
 /* Live clients that have a clock of their own: while there are none, nobody needs to look. */

@@ -5,6 +5,7 @@
  * on are not delivered, their senders get an answer that says so.
  */
 #include <errno.h>
+#include <unistd.h>
 
 #include "client/async.h"
 #include "client/client.h"
@@ -57,11 +58,24 @@ static int make_context(struct client *client, uint32_t offset)
     return 0;
 }
 
+/* In a child forked from the client's process: what is behind the handles is the parent's. */
+static void forget_contexts(struct client *client)
+{
+    while (client->context_count != 0) {
+        registry_remove(client->contexts[--client->context_count]);
+        client->contexts[client->context_count] = NULL;
+    }
+}
+
 void client_destroy_contexts(struct client *client)
 {
     double seconds = client->clock.now != NULL ? 0 : option_seconds(OPT_DRAIN_TIMEOUT);
     size_t count = client->context_count;
 
+    if (client->pid != getpid()) {
+        forget_contexts(client);
+        return;
+    }
     async_finish(client);
     /* All drain before the first goes: they may owe to one another. */
     if (count != 0)

@@ -1,7 +1,8 @@
 /*
  * Destroying a client in the state it happens to be in: contexts alive, locked, with work posted
  * (also work that never ends), with messages on their way. What was accepted still arrives, and the
- * peers that stay are not harmed.
+ * peers that stay are not harmed. A forked child that destroys its copies (as its atexit handlers
+ * may) leaves the parent's alone.
  *
  * Run: tasks=1,2,3,8
  * Run: tasks=4 nodes=2
@@ -10,6 +11,8 @@
  * Run: tasks=2,3 env="PAMI_DRAIN_TIMEOUT=60"
  */
 #include "api_test.h"
+
+#include <sys/wait.h>
 
 enum {
     ID = 1,
@@ -185,6 +188,30 @@ static void towards_nobody(void)
     free(data);
 }
 
+static void in_a_child(bool contexts_first)
+{
+    struct job job;
+    pid_t child;
+    int status;
+
+    job_start(&job, "child", 2);
+    job_barrier(&job);
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        if (contexts_first) {
+            CHECK_OK(PAMI_Context_destroyv(job.context, 2));
+            CHECK(job.context[0] == PAMI_CONTEXT_NULL && job.context[1] == PAMI_CONTEXT_NULL);
+        }
+        CHECK_OK(PAMI_Client_destroy(&job.client));
+        CHECK(job.client == PAMI_CLIENT_NULL);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    job_barrier(&job);
+    job_destroy(&job);
+}
+
 int main(void)
 {
     careless();
@@ -192,6 +219,8 @@ int main(void)
     in_flight();
     towards_the_idle();
     towards_nobody();
+    in_a_child(true);
+    in_a_child(false);
     careless();
     return 0;
 }
