@@ -2,9 +2,10 @@
  * The contest between the algorithms of a type, for one size after the other.
  *
  * Auto takes part, and stands for what would run without a table. Each round gives everybody the
- * same number of calls, so that what disturbs the machine for a while disturbs all; who is far
- * behind is left out of later rounds. A figure is the median of a contender's rounds. Before
- * the best one counts as better than Auto, both run as many rounds again.
+ * same calls, with the same roots, so that what disturbs the machine for a while disturbs all; who is
+ * far behind is left out of later rounds. A figure is the median of a contender's rounds. Before
+ * the best one counts as better than Auto, both run as many rounds again; by how much it is better is
+ * the median of what the rounds say, as the machine may change from one to the next.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +17,16 @@
 #include "lab.h"
 #include "results.h"
 #include "sizes.h"
+#include "util/cpu.h"
 
 #define CONTENDERS_MAX 64
 #define ROUNDS_MAX 16
-#define FAR_BEHIND 4.0  /* after the first look */
-#define BEHIND 1.4      /* after a round */
-#define CALLS_MAX 1000u /* in a round */
+#define SLICE 2000.0         /* us, of a contender in a round */
+#define SLICE_CROWDED 4000.0 /* tasks take turns of the scheduler's */
+#define FAR_BEHIND 4.0       /* after the first look */
+#define BEHIND 1.4           /* after a round */
+#define CALLS_MAX 1000u      /* in a round */
+#define WARM 4u /* calls that are not timed: shared memory has four buffers for each member */
 
 struct contender {
     char name[48];
@@ -110,21 +115,41 @@ static int invite(struct contest *contest)
 
 /* ---- rounds ---- */
 
-/* Microseconds of a call; negative: it refuses. */
-static double time_calls(struct contest *contest, const struct contender *contender, uint64_t calls)
+/* False: it refuses. */
+static bool call(struct contest *contest, const struct contender *contender, uint64_t calls)
 {
     struct lab *lab = contest->lab;
-    double start;
 
-    lab_meet(lab);
-    start = now_us();
     for (uint64_t i = 0; i < calls; i++) {
-        if (!lab_run(lab, contest->type, contender->algorithm, contest->bytes))
-            return -1;
+        if (!lab_run(lab, contest->type, contender->algorithm, contest->bytes, i))
+            return false;
         if (type_is_loose(contest->type))
             lab_meet(lab);
     }
+    return true;
+}
+
+/* Microseconds of a call; negative: it refuses. */
+static double time_calls(struct contest *contest, const struct contender *contender, uint64_t warm,
+                         uint64_t calls)
+{
+    double start;
+
+    lab_meet(contest->lab);
+    if (!call(contest, contender, warm))
+        return -1;
+    lab_meet(contest->lab);
+    start = now_us();
+    call(contest, contender, calls);
     return (now_us() - start) / (double)calls;
+}
+
+/* So many, or a few more: everybody is the root equally often. */
+static uint64_t even_calls(const struct contest *contest, uint64_t calls)
+{
+    uint64_t turn = type_has_root(contest->type) ? contest->lab->tasks : 1;
+
+    return (calls + turn - 1) / turn * turn;
 }
 
 static double least(const struct contest *contest)
@@ -150,23 +175,26 @@ static void leave_out(struct contest *contest, double behind)
 
 static void look(struct contest *contest)
 {
-    double slice = contest->quick ? 300.0 : 2000.0, best;
+    double slice = contest->quick                          ? 300.0
+                   : cpu_available() < contest->lab->tasks ? SLICE_CROWDED
+                                                           : SLICE;
+    uint64_t calls = even_calls(contest, WARM);
+    double best;
 
     contest->in = 0;
     for (unsigned i = 0; i < contest->count; i++) {
         struct contender *contender = &contest->contenders[i];
 
         contender->rounds = 1;
-        contender->us[0] = time_calls(contest, contender, 1);
-        if (contender->us[0] >= 0)
-            contender->us[0] = time_calls(contest, contender, 2);
+        contender->us[0] = time_calls(contest, contender, calls, calls);
         if (contender->us[0] >= 0)
             contest->in |= UINT64_C(1) << i;
     }
     best = least(contest);
     leave_out(contest, FAR_BEHIND);
     contest->calls = slice / best < CALLS_MAX ? (uint64_t)(slice / best) : CALLS_MAX;
-    contest->calls = lab_tell(contest->lab, contest->calls < 3 ? 3 : contest->calls);
+    contest->calls = contest->calls < 3 ? 3 : contest->calls;
+    contest->calls = lab_tell(contest->lab, even_calls(contest, contest->calls));
     for (unsigned i = 0; i < contest->count; i++)
         contest->contenders[i].rounds = 0;
 }
@@ -177,7 +205,7 @@ static void run_round(struct contest *contest)
         struct contender *contender = &contest->contenders[i];
 
         if (contest->in >> i & 1 && contender->rounds < ROUNDS_MAX)
-            contender->us[contender->rounds++] = time_calls(contest, contender, contest->calls);
+            contender->us[contender->rounds++] = time_calls(contest, contender, 1, contest->calls);
     }
 }
 
@@ -197,11 +225,28 @@ static unsigned winner(const struct contest *contest)
 static double figure(const struct contest *contest, unsigned best)
 {
     const struct contender *usual = &contest->contenders[0], *other = &contest->contenders[best];
+    struct contender ratio = {.rounds = 0};
     unsigned ahead = 0;
 
-    for (unsigned i = 0; i < usual->rounds && i < other->rounds; i++)
-        ahead += other->us[i] < usual->us[i];
-    return median(ahead * 10 >= usual->rounds * 8 || median(other) > median(usual) ? other : usual);
+    for (; ratio.rounds < usual->rounds && ratio.rounds < other->rounds; ratio.rounds++) {
+        ratio.us[ratio.rounds] = other->us[ratio.rounds] / usual->us[ratio.rounds];
+        ahead += ratio.us[ratio.rounds] < 1;
+    }
+    if (ahead * 10 >= ratio.rounds * 8 || median(&ratio) > 1)
+        return median(&ratio) * median(usual);
+    return median(usual);
+}
+
+/* Not for the table: pami_tune -v shows it. */
+static void show_rows(const struct contest *contest)
+{
+    for (unsigned i = 0; i < contest->count; i++) {
+        const struct contender *contender = &contest->contenders[i];
+
+        if (contender->rounds != 0)
+            printf("row %s %u %llu %s %.3f\n", collective_name(contest->type), contest->lab->tasks,
+                   (unsigned long long)contest->bytes, contender->name, median(contender));
+    }
 }
 
 static void run_size(struct contest *contest)
@@ -219,6 +264,7 @@ static void run_size(struct contest *contest)
         run_round(contest);
     if (contest->lab->task != 0)
         return;
+    show_rows(contest);
     printf(CELL_FORMAT "\n", collective_name(contest->type), contest->lab->tasks,
            (unsigned long long)contest->bytes, contest->contenders[best].name,
            figure(contest, best), median(&contest->contenders[0]));

@@ -71,7 +71,8 @@ static void fill_move(const struct lab *lab, pami_xfer_type_t type, uint64_t byt
     const pami_type_t byte = PAMI_TYPE_BYTE;
 
     if (type == PAMI_XFER_BROADCAST)
-        cmd->xfer_broadcast = (pami_broadcast_t){root, lab->send, byte, bytes};
+        cmd->xfer_broadcast = (pami_broadcast_t){
+            root, root == lab->endpoints[lab->task] ? lab->send : lab->recv, byte, bytes};
     else if (type == PAMI_XFER_GATHER)
         cmd->xfer_gather = (pami_gather_t){root, lab->send, byte, bytes, lab->recv, byte, bytes};
     else if (type == PAMI_XFER_SCATTER)
@@ -94,20 +95,25 @@ static void set_counts(struct lab *lab, pami_xfer_type_t type, uint64_t bytes)
     }
 }
 
+/* Two at a time: one by one takes as long as some of the collectives that are measured. */
+typedef uint64_t words_t __attribute__((vector_size(16), may_alias));
+
 static void rewrite(struct lab *lab, pami_xfer_type_t type, uint64_t bytes, bool is_root)
 {
-    uint64_t *words = (void *)lab->send;
-    size_t count = bytes / WORD * type_send_blocks(type, lab->tasks);
+    words_t *pairs = (void *)lab->send;
+    words_t value = {lab->rounds, lab->rounds + 1};
+    size_t count = (bytes * type_send_blocks(type, lab->tasks) + sizeof(value) - 1) / sizeof(value);
 
     if (!is_root && (type == PAMI_XFER_BROADCAST || type == PAMI_XFER_SCATTER))
         return;
-    for (size_t i = 0; i < count; i++)
-        words[i] = lab->rounds + i;
+    for (size_t i = 0; i < count; i++, value += 2)
+        pairs[i] = value;
 }
 
-bool lab_run(struct lab *lab, pami_xfer_type_t type, pami_algorithm_t algorithm, uint64_t bytes)
+bool lab_run(struct lab *lab, pami_xfer_type_t type, pami_algorithm_t algorithm, uint64_t bytes,
+             uint64_t turn)
 {
-    uint32_t root = type_has_root(type) ? (uint32_t)(lab->rounds % lab->tasks) : 0;
+    uint32_t root = type_has_root(type) ? (uint32_t)(turn % lab->tasks) : 0;
     pami_xfer_t xfer;
 
     memset(&xfer, 0, sizeof(xfer));
@@ -132,7 +138,7 @@ bool lab_run(struct lab *lab, pami_xfer_type_t type, pami_algorithm_t algorithm,
 
 void lab_meet(struct lab *lab)
 {
-    if (!lab_run(lab, PAMI_XFER_BARRIER, lab->barrier, 0))
+    if (!lab_run(lab, PAMI_XFER_BARRIER, lab->barrier, 0, 0))
         die("barrier");
 }
 
@@ -169,9 +175,9 @@ static char *buffer(size_t bytes)
 {
     void *memory = NULL;
 
-    if (posix_memalign(&memory, 4096, bytes + WORD) != 0)
+    if (posix_memalign(&memory, 4096, bytes + sizeof(words_t)) != 0)
         return NULL;
-    memset(memory, 0, bytes + WORD);
+    memset(memory, 0, bytes + sizeof(words_t));
     return memory;
 }
 

@@ -22,7 +22,7 @@ struct lab {
     char *send, *recv;
     size_t *counts, *displacements; /* one for each member */
     pami_algorithm_t barrier, broadcast;
-    uint64_t rounds; /* calls so far: roots and data depend on it */
+    uint64_t rounds; /* calls so far: data depend on it */
     bool done;
 };
 
@@ -33,9 +33,10 @@ void lab_open(struct lab *lab);
 void lab_room(struct lab *lab, pami_xfer_type_t type, uint64_t bytes);
 void lab_close(struct lab *lab);
 
-/* Rewrites what this task contributes and runs it to its end. False: the algorithm refuses, on all
- * tasks alike. Anything worse ends the process. */
-bool lab_run(struct lab *lab, pami_xfer_type_t type, pami_algorithm_t algorithm, uint64_t bytes);
+/* Rewrites what this task contributes and runs it to its end; roots follow `turn`. False: the
+ * algorithm refuses, on all tasks alike. Anything worse ends the process. */
+bool lab_run(struct lab *lab, pami_xfer_type_t type, pami_algorithm_t algorithm, uint64_t bytes,
+             uint64_t turn);
 
 void lab_meet(struct lab *lab);
 
