@@ -16,10 +16,19 @@ set style line 4 lc rgb '#c2255c' lw 1.8 pt 6  ps 0.7 dt (6,4)  # fixed root
 set style line 5 lc rgb '#1971c2' lw 1.8 pt 5  ps 0.6           # Open MPI
 set style line 6 lc rgb '#1971c2' lw 1.8 pt 4  ps 0.6 dt (6,4)  # Open MPI, fixed root
 set style line 7 lc rgb '#868e96' lw 1.6 pt -1 dt (2,3)         # limit
+set style line 8  lc rgb '#7048e8' lw 1.8 pt 13 ps 0.7          # one buffer
+set style line 9  lc rgb '#0c8599' lw 1.8 pt 2  ps 0.7          # two buffers
+set style line 10 lc rgb '#7048e8' lw 1.8 pt 12 ps 0.7 dt (6,4) # one buffer, fixed root
+set style line 11 lc rgb '#0c8599' lw 1.8 pt 1  ps 0.7 dt (6,4) # two buffers, fixed root
 
-all = 'ours ours-messages ours-nodes ours-fixed openmpi openmpi-fixed limit'
+all = 'ours ours-messages ours-nodes ours-fixed openmpi openmpi-fixed limit ' \
+    . 'ours-one ours-two ours-one-fixed ours-two-fixed'
 find(list, who) = sum [i = 1:words(list)] (word(list, i) eq who ? i : 0)
-label(who) = who eq 'ours' ? 'libpami, shared memory' \
+label(who) = who eq 'ours' ? 'libpami, four buffers' \
+    : who eq 'ours-one' ? 'one buffer' \
+    : who eq 'ours-two' ? 'two buffers' \
+    : who eq 'ours-one-fixed' ? 'one buffer, fixed root' \
+    : who eq 'ours-two-fixed' ? 'two buffers, fixed root' \
     : who eq 'ours-messages' ? 'libpami, messages' \
     : who eq 'ours-nodes' ? 'libpami, two nodes' \
     : who eq 'ours-fixed' ? 'libpami, fixed root' \

@@ -14,12 +14,15 @@ my @counts = (2, 4, 8, 16, 32);
 my @messages = ('PAMI_COLL_BARRIER=Dissemination', 'PAMI_COLL_BROADCAST=Binomial:0-32K,ScatterRing',
     'PAMI_COLL_ALLREDUCE=RecursiveDoubling:0-16K,Rabenseifner');
 
+# Shared memory of one buffer for each member, and of two in turn; four without.
+my %buffers = ('ours-one' => ['PAMI_COLL_SLICES=1'], 'ours-two' => ['PAMI_COLL_SLICES=2']);
+
 sub row
 {
     my ($measure, $bytes, $what, @more) = @_;
     return {
         id => $what, of => ["$measure,$bytes"], unit => 'us', better => 'less',
-        target => [], says => '', @more,
+        target => [], says => '', unfair => [keys %buffers], @more,
     };
 }
 
@@ -28,11 +31,12 @@ my @by_tasks = map {
     my @size  = $tasks > 8 ? ('--max', '64k') : ();
     {
         name => "coll-curves-$tasks", group => 'coll-curves', tasks => $tasks, pin => 0,
-        peers => ['ours-messages', $tasks > 2 ? 'ours-nodes' : (), 'openmpi'],
-        what => "$tasks tasks: shared memory, messages, two pretended nodes; us per turn",
+        peers => ['ours-one', 'ours-two', 'ours-messages', $tasks > 2 ? 'ours-nodes' : (), 'openmpi'],
+        what => "$tasks tasks: shared memory, also of one and two buffers, messages, two pretended nodes; "
+            . 'us per turn',
         ours => ['coll', qw(barrier broadcast allreduce --loop), @size],
         mpi => ['mpi_coll', qw(barrier broadcast allreduce --loop), @size],
-        settings => { 'ours-messages' => \@messages },
+        settings => { 'ours-messages' => \@messages, %buffers },
         options => { 'ours-nodes' => ['--nodes', 2] },
         limit => ['limit_barrier', '--tasks', $tasks, '--loop'],
         rows => [
@@ -43,16 +47,19 @@ my @by_tasks = map {
     }
 } @counts;
 
+my @fixed = qw(ours-fixed ours-one-fixed ours-two-fixed openmpi-fixed);
+
 my @roots = map {
     my $tasks = $_;
     my @what  = qw(broadcast --loop --free --max 8);
     {
         name => "coll-roots-$tasks", group => 'coll-roots', tasks => $tasks, pin => 0,
-        peers => ['ours-fixed', 'openmpi', 'openmpi-fixed'],
+        peers => [@fixed, 'ours-one', 'ours-two', 'openmpi'],
         what => "$tasks tasks: broadcasts of 8 bytes without barriers, rotating and fixed roots",
+        settings => { %buffers, map { ("$_-fixed" => $buffers{$_}) } keys %buffers },
         ours => ['coll', @what], mpi => ['mpi_coll', @what],
-        variants => { 'ours-fixed' => ['coll', @what, '--fixed'] },
-        rows => [row('broadcast', 8, 'broadcast 8 B', unfair => ['ours-fixed', 'openmpi-fixed'])],
+        variants => { map { ($_ => ['coll', @what, '--fixed']) } grep { /^ours/ } @fixed },
+        rows => [row('broadcast', 8, 'broadcast 8 B', unfair => [@fixed, keys %buffers])],
     }
 } @counts;
 
@@ -60,6 +67,10 @@ our @suites = (@by_tasks, @roots);
 
 %Suites::about_contender = (
     %Suites::about_contender,
+    'ours-one' => 'libpami, shared memory, one buffer',
+    'ours-two' => 'libpami, shared memory, two buffers in turn',
+    'ours-one-fixed' => 'libpami, one buffer, the root always the same',
+    'ours-two-fixed' => 'libpami, two buffers, the root always the same',
     'ours-messages' => 'libpami, algorithms over messages',
     'ours-nodes'    => 'libpami, the tasks on two pretended nodes',
     'ours-fixed'    => 'libpami, the root always the same',

@@ -12,6 +12,8 @@
  * Run: tasks=4 args="--contexts 2 --seed 3" env="PAMI_COLL_SHARED_BYTES=0" timeout=60
  * Run: tasks=4 nodes=2 args="--seed 4" env="PAMI_RNDV_BYTES=0" timeout=60
  * Run: tasks=5 args="--seed 5" env="PAMI_SHM_RING_SLOTS=8" timeout=60
+ * Run: tasks=2,5 args="--seed 6" env="PAMI_COLL_SLICES=1" timeout=60
+ * Run: tasks=3 args="--seed 7" env="PAMI_COLL_SLICES=2" timeout=60
  */
 #include <pthread.h>
 

@@ -1,7 +1,8 @@
 /*
  * Collectives in arenas of shared memory: every kind, sizes around the segments, roots, in place,
- * types with gaps, operators that do not commute, several in flight; members polled in random order
- * by seed, and by threads at full speed. Members that disagree about the size of one of them.
+ * types with gaps, operators that do not commute, several in flight, 1, 2 or 4 slices; members
+ * polled in random order by seed, and by threads at full speed. Members that disagree about the
+ * size of one of them.
  *
  *     coll_shared [--seed N] [--rounds N]
  */
@@ -98,6 +99,7 @@ static void team_open(struct team *team, uint32_t size, bool crowded)
         member->arena.state = ARENA_READY;
         member->arena.rank = i;
         member->arena.size = size;
+        member->arena.slice_mask = (1u << seed_now % 3) - 1; /* 1, 2 or 4 slices */
         member->arena.room = BUFFER / size;
         member->arena.buffer_bytes = buffer_of(size, crowded);
         member->arena.crowded = crowded;

@@ -2,10 +2,10 @@
  * The contest between the algorithms of a type, for one size after the other.
  *
  * Auto takes part, and stands for what would run without a table. Each round gives everybody the
- * same calls, with the same roots, so that what disturbs the machine for a while disturbs all; who is
- * far behind is left out of later rounds. A figure is the median of a contender's rounds. Before
- * the best one counts as better than Auto, both run as many rounds again; by how much it is better is
- * the median of what the rounds say, as the machine may change from one to the next.
+ * same calls, with the same roots, so that what disturbs the machine for a while disturbs all; who
+ * is far behind is left out of later rounds. A figure is the median of a contender's rounds. Before
+ * the best one counts as better than Auto, both run as many rounds again; by how much it is better
+ * is the median of what the rounds say, as the machine may change from one to the next.
  */
 #include <stdio.h>
 #include <stdlib.h>

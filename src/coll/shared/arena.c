@@ -40,7 +40,8 @@ struct arena_note {
     uint16_t channel;
     uint32_t size;
     uint32_t flag;
-    uint32_t crowded;
+    uint16_t crowded;
+    uint16_t slice_mask;
 };
 
 /* An offer that came early. */
@@ -55,6 +56,7 @@ static void tell(struct arena *arena, uint32_t member, struct arena_note note)
     note.channel = (uint16_t)arena->channel;
     note.size = arena->size;
     note.crowded = arena->crowded;
+    note.slice_mask = (uint16_t)arena->slice_mask;
     /* A member that has gone ends its collectives elsewhere. */
     message_send(arena->shared->context, arena->endpoints[member], MESSAGE_SHARED, &note,
                  sizeof(note), NULL, 0, NULL, NULL);
@@ -141,6 +143,7 @@ static int allocate(struct arena *arena)
 static void offer(struct arena *arena)
 {
     arena->crowded = arena->shared->context->core->yield == YIELD_SOON;
+    arena->slice_mask = arena->shared->slice_mask;
     arena->refused = allocate(arena) != 0;
     if (arena->size == 1) {
         commit(arena);
@@ -168,6 +171,7 @@ static bool map(struct arena *arena, const struct arena_note *note)
     if (device == NULL || note->address == 0 || note->size != arena->size ||
         note->buffer_bytes < arena->shared->buffer_bytes ||
         note->buffer_bytes > arena->size * arena->shared->wide_most ||
+        note->slice_mask >= ARENA_SLICES ||
         device->ops->heap_view(device, endpoint_task(arena->endpoints[0]), &view) != 0)
         return false;
     offset = note->address - view.remote;
@@ -176,6 +180,7 @@ static bool map(struct arena *arena, const struct arena_note *note)
         return false;
     arena->memory = view.local + offset;
     arena->crowded = note->crowded != 0;
+    arena->slice_mask = note->slice_mask;
     arena->buffer_bytes = note->buffer_bytes;
     return true;
 }
@@ -425,6 +430,7 @@ int shared_attach(struct context *context)
     shared->buffer_bytes = option_bytes(OPT_COLL_SHARED_BUFFER);
     shared->wide_most = ARENA_WIDE * shared->buffer_bytes;
     shared->arena_bytes = option_bytes(OPT_COLL_SHARED_BYTES);
+    shared->slice_mask = (uint32_t)option_int(OPT_COLL_SLICES) - 1;
     shared->stream_bytes = option_bytes(OPT_COLL_SHARED_STREAM);
     gauge_init(&shared->gauge, SLOT_DEAR_NS);
     list_init(&shared->arenas);

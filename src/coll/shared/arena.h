@@ -8,10 +8,10 @@
  * Time in an arena is counted in ticks. A collective takes one tick, whatever its size, in the
  * order in which it was started; all members give it the same one, by the number of its run. Ticks
  * that no collective takes are left out. Tick t uses slice
- * t % ARENA_SLICES of the lines: for each member one for a counter and a few bytes of data. What
- * is longer goes in segments: segment k lies in slice (t + k) % ARENA_SLICES of the buffers. Every
- * line and every buffer has one writer. Counters only grow, so nothing is ever reset (but the
- * arrival counter of a crowded arena, by its last arriver).
+ * t modulo the number of slices (PAMI_COLL_SLICES) of the lines: for each member one for a counter
+ * and a few bytes of data. What is longer goes in segments: segment k lies in slice t + k, modulo
+ * that number, of the buffers. Every line and every buffer has one writer. Counters only grow, so
+ * nothing is ever reset (but the arrival counter of a crowded arena, by its last arriver).
  *
  * A counter is a stamp: tick + 1, and below it a check of what the member believes the collective
  * to be. Who reads the stamp of a member with another check knows that they disagree, and fails;
@@ -40,7 +40,7 @@
 #include "util/list.h"
 #include "util/pool.h"
 
-#define ARENA_SLICES 4u
+#define ARENA_SLICES 4u  /* there is room for; those that are not used are address space only */
 #define ARENA_INLINE 56u /* bytes of data beside a counter */
 
 /* Stamps: the tick after which, and what was believed of it. */
@@ -84,6 +84,7 @@ struct arena {
     size_t room;         /* bytes of a buffer for each member, at least; 0: it would be too large */
     size_t buffer_bytes; /* of a member's buffer in a slice, when it is ready */
     uint32_t rank, size; /* among the members of this node */
+    uint32_t slice_mask; /* slices in use - 1, as the leader has it */
     uint32_t *endpoints; /* of those members, owned */
     bool *left;          /* which of them have gone: in the same memory */
     bool lost;           /* some have, maybe after all that they had to do here */
@@ -113,7 +114,8 @@ enum arena_kind {
     LINE_KINDS
 };
 
-/* In front of the lines: a line whose counter is not 0 when the arena is broken, then these. */
+/* In front of the lines: a line whose counter is not 0 when the arena is broken, then these, always
+ * ARENA_SLICES: who arrives at a tick may not have had those before, which others still wait in. */
 struct arena_slice {
     struct arena_line arrived; /* crowded: members that have arrived at the tick */
     struct arena_line release; /* crowded: the last arriver's result */
@@ -140,10 +142,16 @@ static inline struct arena_line *arena_done(const struct arena *arena, uint32_t 
     return arena_lines(arena) + member;
 }
 
+/* The slice of a tick, or of a segment. */
+static inline uint32_t arena_place(const struct arena *arena, uint64_t tick)
+{
+    return (uint32_t)tick & arena->slice_mask;
+}
+
 static inline struct arena_line *arena_line(const struct arena *arena, enum arena_kind kind,
                                             uint64_t tick, uint32_t member)
 {
-    size_t row = 1 + kind * ARENA_SLICES + tick % ARENA_SLICES;
+    size_t row = 1 + kind * ARENA_SLICES + arena_place(arena, tick);
 
     return arena_lines(arena) + row * arena->size + member;
 }
@@ -172,6 +180,7 @@ struct shared {
     struct context *context;
     size_t buffer_bytes; /* of a member's buffer in a slice, equal on all members */
     size_t arena_bytes;  /* largest arena */
+    uint32_t slice_mask; /* of arenas that this member leads */
     size_t stream_bytes; /* copies into slots of so much may go past the cache; see gauge.h */
     struct gauge gauge;
     struct list arenas;
@@ -187,7 +196,7 @@ struct shared {
 
 /*
  * The tick of a run, by its number, so that members agree about ticks as they do about numbers.
- * Blocks of numbers are a multiple of ARENA_SLICES long: one more, and successive collectives use
+ * Blocks of numbers are a multiple of the slices long: one more, and successive collectives use
  * all slices in turn.
  */
 static inline uint64_t arena_tick(uint64_t number)
@@ -197,7 +206,7 @@ static inline uint64_t arena_tick(uint64_t number)
 
 static inline char *arena_buffer(const struct arena *arena, uint64_t tick, uint32_t member)
 {
-    size_t row = (tick % ARENA_SLICES) * arena->size + member;
+    size_t row = (size_t)arena_place(arena, tick) * arena->size + member;
 
     return arena->memory + arena_control_bytes(arena->size) + row * arena->buffer_bytes;
 }

@@ -79,12 +79,12 @@ static bool may_write(const struct shared_machine *machine)
 {
     struct arena *arena = machine->arena;
     uint64_t index = machine->posted;
-    struct arena_position lines = {arena->line_used[machine->tick % ARENA_SLICES], 0};
+    struct arena_position lines = {arena->line_used[arena_place(arena, machine->tick)], 0};
 
     if (index == 0 && !arena_all_done(arena, lines))
         return false;
     return machine->is_inline ||
-           arena_all_done(arena, arena->used[(machine->slice + index) % ARENA_SLICES]);
+           arena_all_done(arena, arena->used[arena_place(arena, machine->slice + index)]);
 }
 
 /* So many segments are there now. */
@@ -94,7 +94,7 @@ static void publish(struct shared_machine *machine, enum arena_kind kind, uint64
     struct arena_line *line = arena_line(arena, kind, machine->tick, arena->rank);
 
     if (segments == 1) {
-        arena->line_used[machine->tick % ARENA_SLICES] = machine->tick + 1;
+        arena->line_used[arena_place(arena, machine->tick)] = machine->tick + 1;
         if (machine->segments != 1)
             atomic_store_explicit(&line->segments, 1, memory_order_relaxed);
         atomic_store_explicit(&line->count, machine->stamp, memory_order_release); /* A1 */
@@ -184,14 +184,14 @@ static bool post_one(struct shared_machine *machine)
     struct arena *arena = machine->arena;
     uint64_t index = machine->posted;
 
-    if (index == machine->segments || index - machine->taken >= ARENA_SLICES)
+    if (index == machine->segments || index - machine->taken > arena->slice_mask)
         return false;
     if (machine->row->posts(machine)) {
         if (!may_write(machine))
             return false;
         machine->row->post(machine, index);
         if (!machine->is_inline)
-            arena->used[(machine->slice + index) % ARENA_SLICES] =
+            arena->used[arena_place(arena, machine->slice + index)] =
                 (struct arena_position){machine->tick, index + 1};
         publish(machine, LINE_POST, index + 1);
     }
@@ -285,7 +285,7 @@ static bool run_counted(struct shared_machine *machine)
         if (!may_write(machine))
             return false;
         machine->row->post(machine, 0);
-        arena->line_used[machine->tick % ARENA_SLICES] = machine->tick + 1;
+        arena->line_used[arena_place(arena, machine->tick)] = machine->tick + 1;
         if (machine->call.kind != SHARED_BARRIER)
             publish(machine, LINE_POST, 1);
         machine->posted = 1;
@@ -335,7 +335,7 @@ static bool run_skip(struct shared_machine *skip)
     struct arena *arena = skip->arena;
 
     arena_say_done_before(arena, skip->tick + 1);
-    for (; skip->posted < ARENA_SLICES; skip->posted++) {
+    for (; skip->posted <= arena->slice_mask; skip->posted++) {
         const struct arena_position lines = {arena->line_used[skip->posted], 0};
 
         if (lines.tick > skip->tick) /* a later collective was faster */
@@ -354,7 +354,7 @@ static bool run_skip(struct shared_machine *skip)
 static bool abandon(struct shared_machine *machine)
 {
     struct arena *arena = machine->arena;
-    const struct arena_position lines = {arena->line_used[machine->tick % ARENA_SLICES], 0};
+    const struct arena_position lines = {arena->line_used[arena_place(arena, machine->tick)], 0};
 
     if (machine->row == NULL)
         return run_skip(machine);
@@ -362,7 +362,7 @@ static bool abandon(struct shared_machine *machine)
     if (lines.tick != machine->tick + 1 && !arena_all_done(arena, lines))
         return false;
     machine->stamp = stamp_of_failure(machine);
-    arena->line_used[machine->tick % ARENA_SLICES] = machine->tick + 1;
+    arena->line_used[arena_place(arena, machine->tick)] = machine->tick + 1;
     atomic_store_explicit(&arena_line(arena, LINE_POST, machine->tick, arena->rank)->count,
                           machine->stamp, memory_order_release);
     leave(machine);

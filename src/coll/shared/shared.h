@@ -4,8 +4,8 @@
  * All of them are one pattern: for each segment a member may post something into its slot, and when
  * those that it waits for have posted, takes what it wants from their slots; an all-reduce of much
  * data has a second stage, in which members take the parts of the result from one another. What is
- * posted and taken is a row of a table (rows.c). Posting runs up to ARENA_SLICES segments ahead of
- * taking, so long messages are pipelined through the slices.
+ * posted and taken is a row of a table (rows.c). Posting runs as many segments ahead of taking
+ * as there are slices, so long messages are pipelined through the slices.
  *
  * Operands are combined in the order of ranks, whoever arrives first.
  *
