@@ -3,14 +3,18 @@
  * servers, for sizes x operations outstanding x servers.
  *
  *     pamirun -n 2 [--nodes 2] [--servers K] servers [--servers N] [--min N] [--max N] [--ms N]
- *         [--packets]
+ *         [--step N] [--rounds N] [--split N] [--learn] [--heap] [--packets]
  *
- * Measures put_S, get_S, S = 0 .. N servers, and put_learn, get_learn, where N servers run and the
- * policy finds out by itself, and, if pamirun has started server processes, put_process and
+ * Measures put_S, get_S, S = 0 .. N servers; put_active, get_active, where N servers run and the
+ * client takes its turn; put_learn, get_learn, where the policy finds out by itself, and has done
+ * so before the clock runs; and, if pamirun has started server processes, put_process and
  * get_process; param is bytes * 1000 + operations outstanding, the unit million operations per
- * second. S = 0 is PAMI_Put and PAMI_Get without this interface. The target is ordinary memory, and
- * its task sleeps when nothing comes; the source is in the shared heap. --packets: no common memory
- * is used for the data, so that the target takes part.
+ * second. S = 0 is PAMI_Put and PAMI_Get without this interface. The target is ordinary memory, or,
+ * with --heap, in the shared heap, and its task sleeps when nothing comes; the source is in the
+ * shared heap. --packets: no common memory is used for the data, so that the target takes part.
+ *
+ * --learn: only the first and put_learn, get_learn, and send_0, send_learn, messages that count
+ * when they have been received: what is lost where there is nothing to win.
  *
  * The contenders of one cell take turns, ROUNDS times each; the median is printed.
  */
@@ -18,22 +22,35 @@
 
 #include <pami/pamix.h>
 
-#define ROUNDS 3
+#define ROUNDS_MOST 101
 #define WINDOW_MOST 256
+#define SPAN ((size_t)8 << 20) /* bytes of memory that the operations of a run go over */
 #define SERVERS_MOST 4
 #define CHECK_EVERY 16 /* operations between two looks at the clock */
+#define WARM_UP 8      /* runs in which learning makes its first trials */
 
 enum {
-    ADDRESS = JOB_USER
+    ADDRESS = JOB_USER,
+    DATA
 };
+
+enum operation {
+    PUT,
+    GET,
+    SEND
+};
+
+static const char *const names[] = {"put", "get", "send"};
 
 static struct {
     struct job job;
     pami_endpoint_t peer;
     unsigned char *target; /* of task 1 */
-    unsigned char *local;
-    bool known, stopped, packets, processes;
+    unsigned char *local, *own;
+    bool known, stopped, packets, processes, only_learn;
     uint64_t started, ended;
+    size_t split, rounds, count;
+    pamix_servers_t learning; /* knows what it has found as long as it lives */
 } run;
 
 static void on_address(pami_context_t context, void *cookie, const void *header, size_t header_size,
@@ -56,6 +73,18 @@ static void on_stopped(pami_context_t context, void *cookie, pami_result_t resul
     (void)context, (void)cookie;
     job_ok(result, "PAMIX_Servers_stop");
     run.stopped = true;
+}
+
+static void on_data(pami_context_t context, void *cookie, const void *header, size_t header_size,
+                    const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    JOB_UNUSED_DISPATCH_ARGUMENTS;
+    (void)data;
+    if (recv == NULL)
+        return;
+    memset(recv, 0, sizeof(*recv));
+    recv->type = PAMI_TYPE_BYTE;
+    recv->addr = run.own;
 }
 
 static pami_rma_t transfer(size_t bytes)
@@ -93,23 +122,42 @@ static void get(pamix_servers_t servers, size_t at, size_t bytes)
         job_poll_one(run.job.contexts[0]);
 }
 
+static void send(pamix_servers_t servers, size_t at, size_t bytes)
+{
+    pami_send_t call = {.send = {.dispatch = DATA, .dest = run.peer},
+                        .events = {.remote_fn = on_ended}};
+
+    call.send.data.iov_base = run.local + at;
+    call.send.data.iov_len = bytes;
+    if (servers == NULL) {
+        PAMI_OK(PAMI_Send(run.job.contexts[0], &call));
+        return;
+    }
+    while (PAMIX_Servers_send(servers, run.job.contexts[0], &call, 0) == PAMI_EAGAIN)
+        job_poll_one(run.job.contexts[0]);
+}
+
 /* Million operations per second, with `window` of them outstanding. */
-static double rate(bool puts, pamix_servers_t servers, size_t bytes, size_t window, size_t ms)
+static double rate(enum operation operation, pamix_servers_t servers, size_t bytes, size_t window,
+                   size_t ms)
 {
     uint64_t begin = bench_now(), until = begin + ms * 1000000, now = begin;
     uint64_t before = run.ended;
+    size_t places = window * bytes <= SPAN ? window : SPAN / bytes;
 
     while (now < until) {
         for (size_t i = 0; i < CHECK_EVERY; i++) {
-            size_t at = run.started % window * bytes;
+            size_t at = run.started % places * bytes;
 
             while (run.started - run.ended >= window)
                 job_poll_one(run.job.contexts[0]);
             run.started++;
-            if (puts)
+            if (operation == PUT)
                 put(servers, at, bytes);
-            else
+            else if (operation == GET)
                 get(servers, at, bytes);
+            else
+                send(servers, at, bytes);
         }
         now = bench_now();
     }
@@ -118,21 +166,33 @@ static double rate(bool puts, pamix_servers_t servers, size_t bytes, size_t wind
     return (double)(run.ended - before) * 1e3 / (double)(bench_now() - begin);
 }
 
-/* Contender i of a cell with up to `count` servers, see cell(); the client alone: NULL. */
-static pamix_servers_t start(size_t i, size_t count)
+static pamix_servers_t create(size_t count, bool active, bool learn)
+{
+    pamix_servers_t servers;
+    pamix_servers_policy_t policy;
+
+    PAMI_OK(PAMIX_Servers_create(&run.job.contexts[1], count, NULL, &servers));
+    PAMI_OK(PAMIX_Servers_get_policy(servers, &policy));
+    policy.split = run.split;
+    policy.active = active;
+    policy.learn = learn;
+    PAMI_OK(PAMIX_Servers_set_policy(servers, &policy));
+    return servers;
+}
+
+/* Contender i: so many servers; the client takes turns; learning; processes. */
+static pamix_servers_t start(size_t i)
 {
     pamix_servers_t servers = NULL;
-    pamix_servers_policy_t policy;
 
     if (i == 0)
         return NULL;
-    if (i == count + 2)
+    if (i == run.count + 3)
         PAMI_OK(PAMIX_Servers_attach(run.job.client, NULL, &servers));
+    else if (i == run.count + 2)
+        servers = run.learning;
     else
-        PAMI_OK(PAMIX_Servers_create(&run.job.contexts[1], i < count ? i : count, NULL, &servers));
-    PAMI_OK(PAMIX_Servers_get_policy(servers, &policy));
-    policy.learn = i == count + 1;
-    PAMI_OK(PAMIX_Servers_set_policy(servers, &policy));
+        servers = create(i < run.count ? i : run.count, i == run.count + 1, false);
     PAMI_OK(PAMIX_Servers_start(servers));
     return servers;
 }
@@ -145,49 +205,70 @@ static void stop(pamix_servers_t servers)
     PAMI_OK(PAMIX_Servers_stop(servers, run.job.contexts[0], on_stopped, NULL));
     while (!run.stopped)
         job_poll_one(run.job.contexts[0]);
-    PAMI_OK(PAMIX_Servers_destroy(&servers));
+    if (servers != run.learning)
+        PAMI_OK(PAMIX_Servers_destroy(&servers));
 }
 
-static void name_contender(char *name, size_t size, bool puts, size_t i, size_t count)
+static void name_contender(char *name, size_t size, enum operation operation, size_t i)
 {
-    if (i <= count)
-        snprintf(name, size, "%s_%zu", puts ? "put" : "get", i);
+    static const char *const last[] = {"active", "learn", "process"};
+
+    if (i <= run.count)
+        snprintf(name, size, "%s_%zu", names[operation], i);
     else
-        snprintf(name, size, "%s_%s", puts ? "put" : "get", i == count + 1 ? "learn" : "process");
+        snprintf(name, size, "%s_%s", names[operation], last[i - run.count - 1]);
 }
 
-/* One size and number outstanding, all contenders: 0 .. count servers, learning, processes. */
-static void cell(bool puts, size_t count, size_t bytes, size_t window, size_t ms)
+static bool takes_part(size_t i)
 {
-    double rates[SERVERS_MOST + 3][ROUNDS];
-    size_t contenders = count + 2 + run.processes;
+    if (run.only_learn)
+        return i == 0 || i == run.count + 2;
+    return i < run.count + 3 || run.processes;
+}
+
+/* One size and number outstanding, all contenders. */
+static void cell(enum operation operation, size_t bytes, size_t window, size_t ms)
+{
+    static double rates[SERVERS_MOST + 4][ROUNDS_MOST];
     char name[32];
 
-    for (size_t round = 0; round < ROUNDS; round++) {
-        for (size_t i = 0; i < contenders; i++) {
-            pamix_servers_t servers = start(i, count);
+    run.learning = create(run.count, false, true);
+    PAMI_OK(PAMIX_Servers_start(run.learning));
+    rate(operation, run.learning, bytes, window, WARM_UP * ms);
+    stop(run.learning);
+    for (size_t round = 0; round < run.rounds; round++)
+        for (size_t i = 0; i < run.count + 4; i++)
+            if (takes_part(i)) {
+                pamix_servers_t servers = start(i);
 
-            rates[i][round] = rate(puts, servers, bytes, window, ms);
-            stop(servers);
+                rates[i][round] = rate(operation, servers, bytes, window, ms);
+                stop(servers);
+            }
+    for (size_t i = 0; i < run.count + 4; i++)
+        if (takes_part(i)) {
+            name_contender(name, sizeof(name), operation, i);
+            bench_emit(name, bytes * 1000 + window, "M/s", bench_median(rates[i], run.rounds));
         }
-    }
-    for (size_t i = 0; i < contenders; i++) {
-        name_contender(name, sizeof(name), puts, i, count);
-        bench_emit(name, bytes * 1000 + window, "M/s", bench_median(rates[i], ROUNDS));
-    }
+    PAMI_OK(PAMIX_Servers_destroy(&run.learning));
 }
 
-static void share_address(size_t bytes)
+static void *alloc_shared(size_t bytes)
 {
-    unsigned char *window = bench_alloc(bytes);
-    void *local;
+    void *memory;
 
+    PAMI_OK(PAMIX_Mem_alloc(run.job.client, bytes, 0, PAMIX_MEM_ANY, &memory));
+    return memory;
+}
+
+static void share_address(size_t bytes, bool heap)
+{
+    run.own = memset(heap ? alloc_shared(bytes) : bench_alloc(bytes), 2, bytes);
+    job_dispatch(&run.job, DATA, on_data, NULL);
     job_dispatch(&run.job, ADDRESS, on_address, NULL);
     job_meet(&run.job);
-    PAMI_OK(PAMIX_Mem_alloc(run.job.client, bytes, 0, PAMIX_MEM_ANY, &local));
-    run.local = memset(local, 1, bytes);
+    run.local = memset(alloc_shared(bytes), 1, bytes);
     run.peer = job_endpoint(&run.job, 1 - run.job.task, 0);
-    job_send(&run.job, 0, ADDRESS, run.peer, &window, sizeof(window));
+    job_send(&run.job, 0, ADDRESS, run.peer, &run.own, sizeof(run.own));
     while (!run.known)
         job_poll(&run.job);
     job_meet(&run.job);
@@ -203,33 +284,51 @@ static void serve(void)
     }
 }
 
-int main(int argc, char **argv)
+static void measure(int argc, char **argv)
 {
-    static const size_t windows[] = {1, 8, 64, 256};
-    size_t count = bench_option(argc, argv, "--servers", 2);
+    static const size_t windows[] = {1, 8, 64, WINDOW_MOST};
     size_t most = bench_option(argc, argv, "--max", 65536);
     size_t ms = bench_option(argc, argv, "--ms", 20);
+    size_t step = bench_option(argc, argv, "--step", 8);
 
+    for (size_t bytes = bench_option(argc, argv, "--min", 8); bytes <= most; bytes *= step)
+        for (size_t w = 0; w < sizeof(windows) / sizeof(windows[0]); w++) {
+            cell(PUT, bytes, windows[w], ms);
+            cell(GET, bytes, windows[w], ms);
+            if (run.only_learn)
+                cell(SEND, bytes, windows[w], ms);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    size_t count = bench_option(argc, argv, "--servers", 2);
+    pamix_servers_t servers;
+
+    run.rounds = bench_option(argc, argv, "--rounds", 3);
+    run.split = bench_option(argc, argv, "--split", 256 << 10);
     if (count == 0 || count > SERVERS_MOST)
         bench_die("--servers: 1 .. %d", SERVERS_MOST);
+    if (run.rounds == 0 || run.rounds > ROUNDS_MOST)
+        bench_die("--rounds: 1 .. %d", ROUNDS_MOST);
+    if (bench_option(argc, argv, "--max", 65536) > SPAN ||
+        bench_option(argc, argv, "--step", 8) < 2)
+        bench_die("--max: at most %zu; --step: at least 2", SPAN);
+    run.count = count;
     run.packets = bench_flag(argc, argv, "--packets");
+    run.only_learn = bench_flag(argc, argv, "--learn");
     job_open(&run.job, 1 + count);
     job_need_tasks(&run.job, 2);
-    share_address(WINDOW_MOST * most);
-    run.job.ncontexts = 1;     /* that this program advances */
-    stop(start(count, count)); /* the first start decides how many threads there are */
-    pamix_servers_t processes;
-    run.processes = PAMIX_Servers_attach(run.job.client, NULL, &processes) == PAMI_SUCCESS;
+    share_address(SPAN, bench_flag(argc, argv, "--heap"));
+    run.job.ncontexts = 1; /* that this program advances */
+    stop(start(count));    /* the first start decides how many threads there are */
+    run.processes = PAMIX_Servers_attach(run.job.client, NULL, &servers) == PAMI_SUCCESS;
     if (run.processes)
-        PAMI_OK(PAMIX_Servers_destroy(&processes));
+        PAMI_OK(PAMIX_Servers_destroy(&servers));
     if (run.job.task != 0)
         serve();
     else
-        for (size_t bytes = bench_option(argc, argv, "--min", 8); bytes <= most; bytes *= 8)
-            for (size_t w = 0; w < sizeof(windows) / sizeof(windows[0]); w++) {
-                cell(true, count, bytes, windows[w], ms);
-                cell(false, count, bytes, windows[w], ms);
-            }
+        measure(argc, argv);
     if (run.job.task == 0)
         job_send(&run.job, 0, ADDRESS, run.peer, &run.target, sizeof(run.target));
     job_meet(&run.job);

@@ -287,7 +287,11 @@ typedef struct {
     int active;                     /* nonzero: the context takes turns as if it were a server, and
                                        carries what queues have no room for */
     int learn;                      /* nonzero: forward those kinds and sizes for which the program
-                                       turns out to be faster that way */
+                                       turns out to be faster that way, with the context taking
+                                       turns or not, whatever `active` says */
+    size_t split;                   /* unordered puts and gets go in pieces of at least so many
+                                       bytes to servers, and to the context if that takes turns,
+                                       one to each at most; 0: never */
 } pamix_servers_policy_t;
 
 typedef struct {

@@ -1,5 +1,5 @@
 /*
- * Requests: who carries each, its way to a server, and the way of its callbacks back to the context
+ * Requests: their way to a server, and the way of its callbacks back to the context
  * that it was made on.
  *
  * The last callback of an operation gives the request back to its lane. Where the user wants any
@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "context/registry.h"
-#include "servers/model.h"
 #include "servers/process.h"
 #include "util/error.h"
 
@@ -235,98 +234,10 @@ void request_fail(struct request *request, pami_result_t result)
     PAMI_Context_post(context, &last->work, run_last_event, last);
 }
 
-/* ---- who carries it ---- */
-
-struct call {
-    const char *function;
-    struct servers *servers;
-    struct lane *lane;
-    enum request_kind kind;
-    size_t bytes;
-    pami_endpoint_t dest;
-    bool ordered;
-};
-
-static unsigned operation_bit(enum request_kind kind)
-{
-    return kind == REQUEST_PUT   ? PAMIX_SERVERS_PUT
-           : kind == REQUEST_GET ? PAMIX_SERVERS_GET
-                                 : PAMIX_SERVERS_SEND;
-}
-
-/* All requests for one destination go to one server, so that their order stays. */
-static unsigned server_of(const struct servers *servers, pami_endpoint_t dest)
-{
-    return (unsigned)(((uint64_t)dest * UINT64_C(0x9e3779b97f4a7c15) >> 32) % servers->count);
-}
-
-/* The server whose turn it is; `count` for the client itself. */
-static unsigned next_server(struct lane *lane)
-{
-    const struct servers *servers = lane->servers;
-    unsigned members = servers->count + (SERVERS_LOAD(servers->active) != 0);
-
-    if (lane->left == 0 || lane->next >= members) {
-        lane->next = (lane->next + 1) % members;
-        lane->left = SERVERS_LOAD(servers->batch);
-    }
-    lane->left--;
-    return lane->next;
-}
-
-/* How many are outstanding the learner finds out at the beginning of a trial. */
-static enum learn_way learned(const struct call *call)
-{
-    const struct servers *servers = call->servers;
-    struct learner *learner = learn_of(call->lane, call->kind, call->bytes);
-    size_t outstanding = call->lane->outstanding;
-    bool worthwhile = servers->spare;
-
-    if (unlikely(learner->left == 0) && servers->model != NULL && worthwhile)
-        worthwhile = model_pays(servers->model, call->kind, call->bytes,
-                                learn_rests(learner) ? MODEL_ANY : outstanding, servers->count);
-    return learn_choice(learner, worthwhile, outstanding);
-}
-
-/*
- * False: the client makes the call as if there were no servers, which costs nothing. Else a request
- * is made; *server NULL: the client carries it all the same, because it has to be counted.
- */
-static bool choose(const struct call *call, struct server **server)
-{
-    struct servers *servers = call->servers;
-    enum learn_way way = LEARN_SERVERS;
-    unsigned number;
-
-    *server = NULL;
-    if (atomic_load_explicit(&servers->state, memory_order_acquire) == SERVERS_STOPPED)
-        return false;
-    if (call->ordered) {
-        *server = &servers->server[server_of(servers, call->dest)];
-        return SERVERS_LOAD((*server)->dead) == 0;
-    }
-    if ((SERVERS_LOAD(servers->operations) & operation_bit(call->kind)) == 0 ||
-        call->bytes < SERVERS_LOAD(servers->bytes_least) ||
-        call->bytes > SERVERS_LOAD(servers->bytes_most))
-        return SERVERS_LOAD(servers->few) != 0;
-    if (SERVERS_LOAD(servers->few) != 0) {
-        lane_collect(call->lane);
-        if (call->lane->outstanding < SERVERS_LOAD(servers->few))
-            return true;
-    }
-    if (SERVERS_LOAD(servers->learn) != 0)
-        way = learned(call);
-    if (way != LEARN_SERVERS)
-        return way == LEARN_CLIENT || SERVERS_LOAD(servers->few) != 0;
-    number = next_server(call->lane);
-    if (number == servers->count)
-        return true;
-    *server = &servers->server[number];
-    return SERVERS_LOAD((*server)->dead) == 0;
-}
+/* ---- handing over ---- */
 
 /* The client has made the call itself. */
-static pami_result_t made(const struct call *call, pami_result_t result)
+static pami_result_t made(const struct request_call *call, pami_result_t result)
 {
     if (likely(result == PAMI_SUCCESS))
         servers_count(&call->lane->direct, 1);
@@ -381,9 +292,9 @@ static pami_result_t refuse(struct request *request)
     return PAMI_EAGAIN;
 }
 
-/* `server` NULL: the client. A full or closed ring leaves it to the client, where allowed. */
-static pami_result_t dispatch(const struct call *call, struct request *request,
-                              struct server *server)
+/* A full or closed ring leaves it to the client, where allowed. */
+pami_result_t request_hand(const struct request_call *call, struct request *request,
+                           struct server *server)
 {
     const struct servers *servers = call->servers;
 
@@ -400,7 +311,7 @@ static pami_result_t dispatch(const struct call *call, struct request *request,
             return PAMI_SUCCESS;
         }
         if (error == -EAGAIN) {
-            if (call->ordered || SERVERS_LOAD(servers->active) == 0)
+            if (call->ordered || (!call->shared && SERVERS_LOAD(servers->active) == 0))
                 return refuse(request);
             break;
         }
@@ -420,8 +331,8 @@ static pami_result_t dispatch(const struct call *call, struct request *request,
     return carry_here(request);
 }
 
-static pami_result_t begin(struct call *call, pamix_servers_t servers, pami_context_t context,
-                           const void *parameters, unsigned flags)
+static pami_result_t begin(struct request_call *call, pamix_servers_t servers,
+                           pami_context_t context, const void *parameters, unsigned flags)
 {
     pami_result_t result;
 
@@ -437,56 +348,95 @@ static pami_result_t begin(struct call *call, pamix_servers_t servers, pami_cont
     return PAMI_SUCCESS;
 }
 
-static pami_result_t no_memory(const struct call *call)
+pami_result_t request_no_memory(const struct request_call *call)
 {
     return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
 }
 
 /* ---- the calls ---- */
 
+/* The common case first, as it must cost next to nothing: learning has found that the client had
+ * better make such calls by itself. The rest looks at whatever is unusual. */
+static inline bool is_plain(struct servers *servers, pami_context_t handle, enum request_kind kind,
+                            size_t bytes, unsigned flags)
+{
+    struct context *context = context_from_handle(handle);
+    struct learner *learner;
+    struct lane *lane;
+
+    if (unlikely(servers == NULL || context == NULL || flags != 0) ||
+        SERVERS_LOAD(servers->by_learning) == 0)
+        return false;
+    lane = atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
+    if (unlikely(lane == NULL || lane->context != context))
+        return false;
+    learner = learn_of(lane, kind, bytes);
+    if (learner->way != LEARN_PLAIN || learner->left == 0)
+        return false;
+    learner->left--;
+    servers_count(&lane->direct, 1);
+    return true;
+}
+
 pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
                                 const pami_put_simple_t *parameters, unsigned flags)
 {
-    struct call call = {.function = "PAMIX_Servers_put", .kind = REQUEST_PUT};
-    pami_result_t result = begin(&call, servers, context, parameters, flags);
+    struct request_call call;
+    pami_result_t result;
     struct request *request;
     struct server *server;
+    unsigned pieces;
 
+    if (parameters != NULL && is_plain(servers, context, REQUEST_PUT, parameters->rma.bytes, flags))
+        return PAMI_Put(context, (pami_put_simple_t *)parameters);
+    call = (struct request_call){.function = "PAMIX_Servers_put", .kind = REQUEST_PUT};
+    result = begin(&call, servers, context, parameters, flags);
     if (unlikely(result != PAMI_SUCCESS))
         return result;
     call.bytes = parameters->rma.bytes;
     call.dest = parameters->rma.dest;
-    if (!choose(&call, &server))
+    if (!request_choose(&call, &server))
         return made(&call, PAMI_Put(context, (pami_put_simple_t *)parameters));
+    pieces = split_pieces(&call, &parameters->addr);
+    if (pieces > 1)
+        return split_hand(&call, parameters, NULL, pieces);
     request = request_new(call.lane, call.kind);
     if (request == NULL)
-        return no_memory(&call);
+        return request_no_memory(&call);
     request->call.put = *parameters;
     request_events(request, parameters->rma.cookie, parameters->rma.done_fn,
                    parameters->put.rdone_fn);
-    return dispatch(&call, request, server);
+    return request_hand(&call, request, server);
 }
 
 pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
                                 const pami_get_simple_t *parameters, unsigned flags)
 {
-    struct call call = {.function = "PAMIX_Servers_get", .kind = REQUEST_GET};
-    pami_result_t result = begin(&call, servers, context, parameters, flags);
+    struct request_call call;
+    pami_result_t result;
     struct request *request;
     struct server *server;
+    unsigned pieces;
 
+    if (parameters != NULL && is_plain(servers, context, REQUEST_GET, parameters->rma.bytes, flags))
+        return PAMI_Get(context, (pami_get_simple_t *)parameters);
+    call = (struct request_call){.function = "PAMIX_Servers_get", .kind = REQUEST_GET};
+    result = begin(&call, servers, context, parameters, flags);
     if (unlikely(result != PAMI_SUCCESS))
         return result;
     call.bytes = parameters->rma.bytes;
     call.dest = parameters->rma.dest;
-    if (!choose(&call, &server))
+    if (!request_choose(&call, &server))
         return made(&call, PAMI_Get(context, (pami_get_simple_t *)parameters));
+    pieces = split_pieces(&call, &parameters->addr);
+    if (pieces > 1)
+        return split_hand(&call, NULL, parameters, pieces);
     request = request_new(call.lane, call.kind);
     if (request == NULL)
-        return no_memory(&call);
+        return request_no_memory(&call);
     request->call.get = *parameters;
     request_events(request, parameters->rma.cookie, parameters->rma.done_fn, NULL);
-    return dispatch(&call, request, server);
+    return request_hand(&call, request, server);
 }
 
 static bool has_null(const struct iovec *part)
@@ -519,7 +469,7 @@ static bool keep_copy(struct request *request, const pami_send_immediate_t *from
     return true;
 }
 
-static pami_result_t send_request(struct call *call, const pami_send_immediate_t *from,
+static pami_result_t send_request(struct request_call *call, const pami_send_immediate_t *from,
                                   const pami_send_event_t *events, struct server *server, bool data)
 {
     struct request *request;
@@ -528,27 +478,33 @@ static pami_result_t send_request(struct call *call, const pami_send_immediate_t
         return error_set(PAMI_INVAL, "%s: header or data: NULL with bytes", call->function);
     request = request_new(call->lane, call->kind);
     if (request == NULL)
-        return no_memory(call);
+        return request_no_memory(call);
     if (!keep_copy(request, from, data)) {
         request_free(request);
-        return no_memory(call);
+        return request_no_memory(call);
     }
     request_events(request, events->cookie, events->local_fn, events->remote_fn);
-    return dispatch(call, request, server);
+    return request_hand(call, request, server);
 }
 
 pami_result_t PAMIX_Servers_send(pamix_servers_t servers, pami_context_t context,
                                  const pami_send_t *parameters, unsigned flags)
 {
-    struct call call = {.function = "PAMIX_Servers_send", .kind = REQUEST_SEND};
-    pami_result_t result = begin(&call, servers, context, parameters, flags);
+    struct request_call call;
+    pami_result_t result;
     struct server *server;
 
+    if (parameters != NULL &&
+        is_plain(servers, context, REQUEST_SEND,
+                 parameters->send.header.iov_len + parameters->send.data.iov_len, flags))
+        return PAMI_Send(context, (pami_send_t *)parameters);
+    call = (struct request_call){.function = "PAMIX_Servers_send", .kind = REQUEST_SEND};
+    result = begin(&call, servers, context, parameters, flags);
     if (unlikely(result != PAMI_SUCCESS))
         return result;
     call.bytes = parameters->send.header.iov_len + parameters->send.data.iov_len;
     call.dest = parameters->send.dest;
-    if (!choose(&call, &server))
+    if (!request_choose(&call, &server))
         return made(&call, PAMI_Send(context, (pami_send_t *)parameters));
     return send_request(&call, &parameters->send, &parameters->events, server,
                         parameters->events.local_fn == NULL &&
@@ -559,11 +515,18 @@ pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context
                                            const pami_send_immediate_t *parameters, unsigned flags)
 {
     static const pami_send_event_t none = {.cookie = NULL};
-    struct call call = {.function = "PAMIX_Servers_send_immediate", .kind = REQUEST_IMMEDIATE};
-    pami_result_t result = begin(&call, servers, context, parameters, flags);
+    struct request_call call;
+    pami_result_t result;
     struct server *server;
     size_t total;
 
+    if (parameters != NULL &&
+        is_plain(servers, context, REQUEST_IMMEDIATE,
+                 parameters->header.iov_len + parameters->data.iov_len, flags))
+        return PAMI_Send_immediate(context, (pami_send_immediate_t *)parameters);
+    call = (struct request_call){.function = "PAMIX_Servers_send_immediate",
+                                 .kind = REQUEST_IMMEDIATE};
+    result = begin(&call, servers, context, parameters, flags);
     if (unlikely(result != PAMI_SUCCESS))
         return result;
     total = parameters->header.iov_len + parameters->data.iov_len;
@@ -573,7 +536,7 @@ pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context
                          call.function, total, call.servers->core->send_immediate_max);
     call.bytes = total;
     call.dest = parameters->dest;
-    if (!choose(&call, &server))
+    if (!request_choose(&call, &server))
         return made(&call, PAMI_Send_immediate(context, (pami_send_immediate_t *)parameters));
     return send_request(&call, parameters, &none, server, true);
 }

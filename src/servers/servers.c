@@ -5,22 +5,27 @@
  * there. Servers stop in three steps: the rings are closed, a fence goes behind everything that is
  * in them, and then the threads leave the contexts.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/async.h"
 #include "context/registry.h"
 #include "servers/model.h"
 #include "servers/process.h"
+#include "util/cpu.h"
 #include "util/error.h"
 #include "util/option.h"
 
 #define QUEUE_DEFAULT 1024u
 #define QUEUE_MOST (1u << 20)
+#define SPLIT_DEFAULT ((size_t)256 << 10)
 
 static const pamix_servers_policy_t defaults = {
     .operations = PAMIX_SERVERS_PUT | PAMIX_SERVERS_GET | PAMIX_SERVERS_SEND,
     .bytes_most = SIZE_MAX,
+    .split = SPLIT_DEFAULT,
     .batch = 4,
     .in_flight = 256,
 };
@@ -30,11 +35,13 @@ static void policy_store(struct servers *servers, const pamix_servers_policy_t *
     atomic_store(&servers->operations, policy->operations);
     atomic_store(&servers->bytes_least, policy->bytes_least);
     atomic_store(&servers->bytes_most, policy->bytes_most);
+    atomic_store(&servers->split, policy->split);
     atomic_store(&servers->batch, policy->batch);
     atomic_store(&servers->few, policy->few);
     atomic_store(&servers->in_flight, policy->in_flight);
     atomic_store(&servers->active, policy->active != 0);
     atomic_store(&servers->learn, policy->learn != 0);
+    atomic_store(&servers->by_learning, policy->learn != 0 && policy->few == 0);
 }
 
 static pami_result_t policy_check(const char *function, const pamix_servers_policy_t *policy)
@@ -101,6 +108,8 @@ static void servers_free(struct servers *servers)
     free(servers->slots);
     free(servers->cpus);
     free(servers->model);
+    if (servers->load_fd >= 0)
+        close(servers->load_fd);
     free(servers);
 }
 
@@ -115,6 +124,7 @@ struct servers *servers_new(struct client_core *core, size_t count,
         return NULL;
     servers->core = core;
     servers->count = (unsigned)count;
+    servers->load_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     servers->queue = queue_slots(config);
     servers->server = aligned_alloc(CACHE_LINE, count * sizeof(*servers->server));
     servers->cpus = cpus != NULL ? strdup(cpus) : NULL;
@@ -215,6 +225,7 @@ pami_result_t PAMIX_Servers_start(pamix_servers_t handle)
     default:
         break;
     }
+    servers->processors = cpu_available();
     servers->spare = has_place(servers->cpus) || has_place(option_string(OPT_ASYNC_CPUS)) ||
                      async_spare(servers->core->client) != 0;
     if (!servers->processes) {
@@ -326,6 +337,7 @@ pami_result_t PAMIX_Servers_get_policy(pamix_servers_t handle, pamix_servers_pol
         .operations = SERVERS_LOAD(servers->operations),
         .bytes_least = SERVERS_LOAD(servers->bytes_least),
         .bytes_most = SERVERS_LOAD(servers->bytes_most),
+        .split = SERVERS_LOAD(servers->split),
         .batch = SERVERS_LOAD(servers->batch),
         .few = SERVERS_LOAD(servers->few),
         .in_flight = SERVERS_LOAD(servers->in_flight),

@@ -2,9 +2,11 @@
  * Communication servers: contexts of the program whose owners are threads of the library, and which
  * carry out requests that other contexts hand to them.
  *
- *   request.c  the calls: who carries a request; its way to a server, and back
+ *   request.c  the calls; a request's way to a server, and back
+ *   choose.c   who carries a request
  *   server.c   a server's side: takes requests from its ring and starts the operations
  *   servers.c  create, start, stop, destroy, policy, counters
+ *   split.c    large puts and gets in pieces, which several carry at once
  *   fence.c    fences, which are also how servers stop
  *   learn.c    does forwarding pay? Measured on the program's own requests
  *   model.c    where it may: what has been measured on this machine
@@ -55,41 +57,37 @@ enum learn_way {
     LEARN_PLAIN,  /* as if there were no servers */
     LEARN_CLIENT, /* by the client, and counted */
     LEARN_SERVERS,
+    LEARN_SHARED, /* by servers, and the client takes its turn */
 };
 
 /* learn.c: requests of one kind and of a size within a factor of two. */
 struct learner {
     uint8_t phase, round;
-    uint8_t way;     /* enum learn_way */
-    bool forward;    /* what was found out */
-    unsigned left;   /* requests until the next look */
-    unsigned window; /* requests since the last one */
+    uint8_t way;      /* enum learn_way */
+    uint8_t found;    /* LEARN_PLAIN, LEARN_SERVERS or LEARN_SHARED */
+    uint8_t hopeless; /* bits: ways that this trial tries no more */
+    unsigned left;    /* requests until the next look */
+    unsigned window;  /* requests since the last one */
     unsigned rests, doubts;
     uint64_t begun, since; /* clock_ticks: of the window, of the first look */
     uint64_t spent;        /* ticks that trials have cost */
-    double best[2];        /* ticks per request: by the client, by servers */
+    double best[3];        /* ticks per request: by the client, by servers, shared */
 };
 
 #define LEARN_CLASSES 32
 
-/* None is left. `now`: clock_ticks. */
+/* None is left. `worthwhile`: servers may pay. `outstanding`: of the lane, known but during a rest.
+ * `now`: clock_ticks. */
 void learn_look(struct learner *learner, bool worthwhile, size_t outstanding, uint64_t now);
-
-/* `worthwhile`: servers may pay. `outstanding`: of the lane, known but during a rest. */
-static inline enum learn_way learn_choice(struct learner *learner, bool worthwhile,
-                                          size_t outstanding)
-{
-    if (unlikely(learner->left == 0))
-        learn_look(learner, worthwhile, outstanding, clock_ticks());
-    learner->left--;
-    return (enum learn_way)learner->way;
-}
 
 /* What the client carries is not counted. */
 static inline bool learn_rests(const struct learner *learner)
 {
     return learner->phase == 0;
 }
+
+/* Is a processor idle at this moment? False when it was asked a short time ago. */
+bool learn_processor_idle(struct lane *lane);
 
 struct learner *learn_of(struct lane *lane, enum request_kind kind, size_t bytes);
 
@@ -137,6 +135,7 @@ struct lane {
     size_t outstanding; /* requests taken from the pool */
     unsigned next;      /* server of the current batch; == count: the client itself */
     unsigned left;      /* of the batch */
+    uint64_t probe_at;  /* clock_ticks: when it may be asked again whether a processor is idle */
     struct learner learners[REQUEST_IMMEDIATE][LEARN_CLASSES];
     atomic_ullong forwarded, direct, refused;
     unsigned *waiting; /* requests at each server process; NULL: servers are threads */
@@ -173,9 +172,12 @@ struct servers {
     atomic_uint fencing; /* fences that servers still work for */
     atomic_uint operations, batch, few, in_flight;
     atomic_int active, learn;
-    bool spare;          /* servers do not take the program's processors; set by start */
-    struct model *model; /* what has been measured; NULL: nothing */
-    atomic_size_t bytes_least, bytes_most;
+    atomic_int by_learning; /* nothing but learning decides whether a request is tracked */
+    bool spare;             /* servers do not take the program's processors; set by start */
+    unsigned processors;    /* that this task may use; set by start */
+    int load_fd;            /* /proc/loadavg; negative: there is none */
+    struct model *model;    /* what has been measured; NULL: nothing */
+    atomic_size_t bytes_least, bytes_most, split;
     _Atomic(struct lane *) lanes[ENDPOINT_OFFSETS_MAX];
     pami_context_t contexts[ENDPOINT_OFFSETS_MAX];
     struct server *server;
@@ -187,6 +189,38 @@ struct servers {
 /* server.c */
 void server_wake(struct server *server);
 pami_result_t server_kicked(pami_context_t context, void *cookie);
+
+/* A call of the program's. */
+struct request_call {
+    const char *function;
+    struct servers *servers;
+    struct lane *lane;
+    enum request_kind kind;
+    size_t bytes;
+    pami_endpoint_t dest;
+    unsigned members; /* that may each carry a piece, the client too if `shared`; 0: no pieces */
+    bool ordered, shared; /* shared: the client takes its turn */
+};
+
+/*
+ * False: the client makes the call as if there were no servers, which costs nothing. Else a request
+ * is made; *server NULL: the client carries it all the same, because it has to be counted.
+ */
+bool request_choose(struct request_call *call, struct server **server);
+
+/* Hands the request to `server`; NULL, or there is no room and the call is `shared`: the client
+ * carries it. The request is gone unless the result is PAMI_SUCCESS. */
+pami_result_t request_hand(const struct request_call *call, struct request *request,
+                           struct server *server);
+
+pami_result_t request_no_memory(const struct request_call *call);
+
+/* split.c: into how many pieces a put or get is to be cut; 1: none. */
+unsigned split_pieces(const struct request_call *call, const pami_rma_addr_t *addr);
+
+/* Hands them out. `put` or `get` is NULL. */
+pami_result_t split_hand(const struct request_call *call, const pami_put_simple_t *put,
+                         const pami_get_simple_t *get, unsigned pieces);
 
 /* request.c: one callback of the operation has come; on whichever context carries it. */
 void request_event_came(struct request_event *event, pami_result_t result);

@@ -355,7 +355,9 @@ static const pamix_servers_policy_t policies[] = {
     {.operations = 7, .bytes_most = SIZE_MAX, .batch = 10, .few = 4, .in_flight = 16},
     {.operations = PAMIX_SERVERS_GET, .bytes_most = SIZE_MAX, .batch = 4},
     {.operations = 7, .bytes_least = 64, .bytes_most = 1024, .batch = 4},
-    {.operations = 7, .bytes_most = SIZE_MAX, .batch = 2, .learn = 1, .active = 1},
+    {.operations = 7, .bytes_most = SIZE_MAX, .batch = 3, .active = 1, .split = 512},
+    {.operations = 7, .bytes_most = SIZE_MAX, .batch = 1, .split = 256, .in_flight = 2},
+    {.operations = 7, .bytes_most = SIZE_MAX, .batch = 2, .learn = 1, .active = 1, .split = 900},
 };
 
 static void under_policies(struct worker *worker, size_t point)

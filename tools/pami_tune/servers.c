@@ -20,10 +20,12 @@
 
 #define WINS 1.05
 #define ROUNDS 5
-#define CONTENDERS 4 /* the context itself, and 1, 2, 4 servers */
+#define COUNTS 4                    /* 0, 1, 2, 4 servers */
+#define CONTENDERS (2 * COUNTS - 1) /* the context itself; servers alone; and with the context */
 #define SERVERS_MOST 4
 #define OUTSTANDING_MOST 256
-#define BYTES_MOST 262144
+#define BYTES_MOST 2097152
+#define CELL_MOST ((size_t)128 << 20) /* bytes outstanding */
 #define DISPATCH 1
 
 enum {
@@ -34,7 +36,7 @@ enum {
 };
 
 static const char *const names[OPERATIONS] = {"put", "get", "send"};
-static const size_t sizes[] = {8, 512, 4096, 32768, BYTES_MOST};
+static const size_t sizes[] = {8, 512, 4096, 32768, 262144, BYTES_MOST};
 static const size_t windows[] = {1, 8, 64, OUTSTANDING_MOST};
 
 static struct {
@@ -173,13 +175,17 @@ static double rate(pamix_servers_t servers, int operation, size_t bytes, size_t 
     return (double)(lab.ended - before) / (now() - begin);
 }
 
-static pamix_servers_t start(size_t count)
+static pamix_servers_t start(size_t count, bool active)
 {
     pamix_servers_t servers = NULL;
+    pamix_servers_policy_t policy;
 
     if (count == 0)
         return NULL;
     must(PAMIX_Servers_create(&lab.context[1], count, NULL, &servers), "PAMIX_Servers_create");
+    must(PAMIX_Servers_get_policy(servers, &policy), "PAMIX_Servers_get_policy");
+    policy.active = active;
+    must(PAMIX_Servers_set_policy(servers, &policy), "PAMIX_Servers_set_policy");
     must(PAMIX_Servers_start(servers), "PAMIX_Servers_start");
     return servers;
 }
@@ -223,46 +229,50 @@ static void print_range(const size_t *list, size_t count, size_t i)
 }
 
 static void report(int operation, size_t size, size_t window, double rates[CONTENDERS][ROUNDS],
-                   const size_t *servers, size_t contenders)
+                   const size_t *servers, size_t counts)
 {
     double alone = median(rates[0]);
 
-    for (size_t c = 1; c < contenders; c++) {
-        double with = median(rates[c]);
+    for (size_t c = 1; c < counts; c++) {
+        size_t better = median(rates[2 * c]) > median(rates[2 * c - 1]) ? 2 * c : 2 * c - 1;
+        double with = median(rates[better]);
         bool wins = with > WINS * alone;
 
         for (size_t r = 0; r < ROUNDS; r++)
-            wins = wins && rates[c][r] > rates[0][r];
+            wins = wins && rates[better][r] > rates[0][r];
         printf("%s%s", wins ? "" : "# no: ", names[operation]);
         print_range(sizes, sizeof(sizes) / sizeof(sizes[0]), size);
         print_range(windows, sizeof(windows) / sizeof(windows[0]), window);
-        print_range(servers, contenders, c);
-        printf("  # %.4f M/s instead of %.4f\n", with / 1e6, alone / 1e6);
+        print_range(servers, counts, c);
+        printf("  # %.4f M/s instead of %.4f%s\n", with / 1e6, alone / 1e6,
+               better == 2 * c ? ", shared" : "");
     }
     fflush(stdout);
 }
 
 static void cell(int operation, size_t size, size_t window, bool quick)
 {
-    static const size_t servers[CONTENDERS] = {0, 1, 2, 4};
+    static const size_t servers[COUNTS] = {0, 1, 2, 4};
     double rates[CONTENDERS][ROUNDS];
-    size_t contenders = 1;
+    size_t counts = 1;
 
-    while (contenders < CONTENDERS && servers[contenders] < lab.contexts)
-        contenders++;
+    if (sizes[size] * windows[window] > CELL_MOST)
+        return;
+    while (counts < COUNTS && servers[counts] < lab.contexts)
+        counts++;
     for (size_t r = 0; r < ROUNDS; r++)
-        for (size_t c = 0; c < contenders; c++) {
-            pamix_servers_t s = start(servers[c]);
+        for (size_t c = 0; c < 2 * counts - 1; c++) {
+            pamix_servers_t s = start(servers[(c + 1) / 2], c != 0 && c % 2 == 0);
 
             rates[c][r] = rate(s, operation, sizes[size], windows[window], quick ? 0.001 : 0.008);
             stop(s);
         }
-    report(operation, size, window, rates, servers, contenders);
+    report(operation, size, window, rates, servers, counts);
 }
 
 static void measure(bool quick)
 {
-    stop(start(lab.contexts - 1)); /* the first start decides how many threads there are */
+    stop(start(lab.contexts - 1, false)); /* the first start decides how many threads there are */
     for (int operation = 0; operation < OPERATIONS; operation++)
         for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s += quick ? 3 : 1)
             for (size_t w = 0; w < sizeof(windows) / sizeof(windows[0]); w += quick ? 2 : 1)
