@@ -83,7 +83,8 @@ sub command
         my %way = (
             'openmpi-ucx' =>
                 [qw(--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any)],
-            'openmpi-tcp' => [qw(--mca pml ob1 --mca btl), "tcp,self", qw(--mca btl_tcp_if_include lo)],
+            'openmpi-tcp' => [qw(--mca pml ob1 --mca btl), "tcp,self",
+                              qw(--mca btl_tcp_if_include lo --mca osc), '^sm'],
             'openmpi-ofi' => [qw(--mca pml cm --mca mtl ofi --mca btl self
                 --mca mtl_ofi_provider_include tcp;ofi_rxm)],
         );

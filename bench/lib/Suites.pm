@@ -537,6 +537,17 @@ sub network_row
     return $row;
 }
 
+# ... between regions, which peers do not have.
+sub region_row
+{
+    my ($row) = @_;
+
+    @{ $row->{target} } = grep { $_->[0] ne 'peer' } @{ $row->{target} };
+    $row->{says} =~ s/^ahead, //;
+    $row->{id}   =~ s/^net /net region /;
+    return $row;
+}
+
 my @network = ({
     %between, name => 'net-latency', peers => \@over_tcp,
     what => 'active message between nodes, half round trip, us; buffers rewritten',
@@ -571,6 +582,17 @@ my @network = ({
         (map { my $size = $_; map { network_row(onesided_row("${_}_bandwidth", $size),
             ["${_}_bandwidth,$size"]) } qw(put get) } 32768, 2 << 20),
         network_row(onesided_row('fetch_add', 8), []),
+    ],
+}, {
+    %between, name => 'net-regions', peers => [],
+    what => 'put and get between memory regions on two nodes',
+    ours => ['rma', '--regions', '--step', '3'],
+    limit => ['limit_ofi', 'rma', '--step', '3'],
+    rows => [
+        (map { region_row(network_row(onesided_row("${_}_latency", 8), ["${_}_latency,8"], 1.15)) }
+            qw(put get)),
+        (map { my $size = $_; map { region_row(network_row(onesided_row("${_}_bandwidth", $size),
+            ["${_}_bandwidth,$size"], 0.95)) } qw(put get) } 262144, 2 << 20),
     ],
 }, {
     %between, name => 'net-coll', peers => \@mpi_tcp,

@@ -8,7 +8,7 @@
  * --die: task 1 kills itself after so long. --limit: fail when the end takes longer than that from
  * the moment on that messages stopped coming.
  * --end: stop after so long, in order; anything that has failed by then is a failure. --until FILE:
- * the same when the file exists.
+ * the same when the file exists. --large FILE: nothing large before that exists.
  *
  * Run: tasks=2 nodes=2 args="--end 1 --limit 30" env="PAMI_NETWORK=ofi"
  * Run: tasks=2 nodes=2 args="--end 1 --limit 30"
@@ -42,6 +42,7 @@ static unsigned char out[LARGE], in[LARGE];
 static pami_context_t context;
 static pami_endpoint_t peer;
 static const char *until; /* NULL: no such file */
+static const char *large; /* likewise */
 static size_t open_operations, failed, arrived, byes, landing;
 static double heard;
 
@@ -156,10 +157,12 @@ static int stream(double die, double limit, double end)
 
     heard = begin + 20; /* for the start */
     while (failed == 0 || open_operations != 0) {
+        bool large_too = large == NULL || access(large, F_OK) == 0;
+
         if (end > 0 && (seconds() - begin > end || (until != NULL && access(until, F_OK) == 0)))
             return 0;
         while (failed == 0 && open_operations < WINDOW * SIZES)
-            start(ID, sizes[(size_t)rand() % SIZES]);
+            start(ID, sizes[(size_t)rand() % (large_too ? SIZES : SIZES - 1)]);
         PAMI_Context_advance(context, 100);
         if (!said && arrived > 100) {
             said = true;
@@ -184,9 +187,12 @@ int main(int argc, char **argv)
     size_t task;
     int status;
 
-    for (int i = 1; i + 1 < argc; i++)
+    for (int i = 1; i + 1 < argc; i++) {
         if (strcmp(argv[i], "--until") == 0)
             until = argv[i + 1];
+        if (strcmp(argv[i], "--large") == 0)
+            large = argv[i + 1];
+    }
     if (until != NULL)
         end = 1e9;
     open_job(&task);

@@ -256,6 +256,11 @@ struct ofi_pulse {
     bool owed;        /* the other one wants one */
     bool heard;       /* something came that is not counted elsewhere */
     bool expects;     /* a remote read is under way */
+    /* Of the extra endpoints, a bit for each: */
+    uint8_t rails_waiting; /* something has been under way there since the look before */
+    uint8_t rails_heard;   /* something has been completed there since then, */
+    uint8_t rails_proven;  /* ... or earlier */
+    uint8_t rails_silent;  /* waiting and not heard in all of the present silence */
 };
 
 /*

@@ -10,6 +10,10 @@
  * its queue is empty. When answers keep coming over the reception, and nothing comes over the link
  * for the peer timeout, the link is cut, and the task counts as dead.
  *
+ * A link's extra endpoints (PAMI_OFI_RAILS) count one by one: what is under way through one of them
+ * must bring something, whatever the others do. There is no going over to another one, as what was
+ * written through the first may still get there after what is written later.
+ *
  * Who does not advance answers neither and is not dead, however long it takes: what proves a cut is
  * that both contexts have looked into empty queues several times meanwhile. A link that never
  * worked in this life has longer: connections are made by processes. Costs nothing where nothing is
@@ -44,6 +48,29 @@ static bool has_heard_something(const struct ofi_link *link)
            pulse->sent_read != link->sent_read || pulse->held_count != link->held_count;
 }
 
+/* Extra endpoints have connections of their own. True when one of them says nothing. */
+static bool look_at_rails(struct ofi_pulse *pulse)
+{
+    uint8_t silent = pulse->rails_waiting & (uint8_t)~pulse->rails_heard;
+
+    pulse->rails_silent = pulse->since == 0 ? silent : pulse->rails_silent & silent;
+    pulse->rails_proven |= pulse->rails_heard;
+    pulse->rails_waiting = pulse->rails_heard = 0;
+    return pulse->rails_silent != 0;
+}
+
+static void cut(struct ofi_link *link, uint64_t now)
+{
+    struct ofi_pulse *pulse = &link->pulse;
+
+    log_warn("ofi: endpoint %u lives, but for %.1f s %s: its task counts as dead",
+             link->path.endpoint, 1e-9 * (double)(now - pulse->since),
+             pulse->rails_silent != 0 ? "a rail of PAMI_OFI_RAILS has brought nothing"
+                                      : "no packet has come from it or got there");
+    reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
+    memset(pulse, 0, sizeof(*pulse));
+}
+
 static void question(struct ofi_link *link)
 {
     struct ofi_slot *slot = link->slot;
@@ -57,8 +84,10 @@ static void question(struct ofi_link *link)
 static void examine(struct ofi_link *link, uint64_t now, uint64_t look_ns, bool empty)
 {
     struct ofi_pulse *pulse = &link->pulse;
-    bool quiet = expects_something(link) && !has_heard_something(link);
-    bool proven = link->received != 0 || link->sent_read != 0;
+    bool rails = look_at_rails(pulse);
+    bool quiet = rails || (expects_something(link) && !has_heard_something(link));
+    bool proven = rails ? (pulse->rails_silent & pulse->rails_proven) != 0
+                        : link->received != 0 || link->sent_read != 0;
     uint64_t limit = LOOKS * look_ns * (proven ? 1 : UNPROVEN_FACTOR);
 
     pulse->received = link->received;
@@ -73,20 +102,17 @@ static void examine(struct ofi_link *link, uint64_t now, uint64_t look_ns, bool 
         pulse->answered = false;
         return;
     }
-    if (pulse->answered && empty)
+    if (pulse->answered && empty) {
         pulse->answers++;
-    pulse->answered = false;
+        pulse->answered = false;
+    }
     if (now - pulse->since < LOOKS_QUIET * look_ns || pulse->asked)
         return;
     if (now - pulse->since < limit || pulse->answers < ANSWERS_MIN) {
         question(link);
         return;
     }
-    log_warn("ofi: endpoint %u lives, but for %.1f s no packet has come from it or got there: "
-             "its task counts as dead",
-             link->path.endpoint, 1e-9 * (double)(now - pulse->since));
-    reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
-    memset(pulse, 0, sizeof(*pulse));
+    cut(link, now);
 }
 
 /* Our queue is empty, and what was in it has been looked at. */

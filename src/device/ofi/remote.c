@@ -26,7 +26,9 @@
 struct piece {
     struct ofi_operation operation;
     struct remote *remote;
+    uint32_t rail; /* that has it */
     bool busy;
+    bool seen; /* by ofi_remotes_expect */
 };
 
 struct remote {
@@ -50,7 +52,8 @@ static void piece_done(struct ofi_slot *slot, struct ofi_operation *operation, i
 static ssize_t issue_piece(struct ofi_slot *slot, struct remote *remote, struct piece *piece,
                            size_t bytes)
 {
-    struct fid_ep *rail = slot->rails[slot->rail_next % slot->rail_count];
+    uint32_t number = slot->rail_next % slot->rail_count;
+    struct fid_ep *rail = slot->rails[number];
     char *local = remote->local + remote->issued;
     struct iovec vector = {.iov_base = local, .iov_len = bytes};
     struct fi_rma_iov there = {
@@ -72,6 +75,8 @@ static ssize_t issue_piece(struct ofi_slot *slot, struct remote *remote, struct 
     else
         error = fi_readmsg(rail, &message, FI_COMPLETION);
     ofi_leave(cancel);
+    piece->rail = number;
+    piece->seen = false;
     slot->rail_next += error == 0;
     return error;
 }
@@ -128,6 +133,8 @@ static void piece_done(struct ofi_slot *slot, struct ofi_operation *operation, i
     piece->busy = false;
     remote->open--;
     remote->to->pulse.heard = remote->to->pulse.heard || error == 0;
+    if (error == 0)
+        remote->to->pulse.rails_heard |= (uint8_t)(1u << piece->rail);
     if (error != 0 && remote->error == 0) {
         log_info("ofi: a remote %s, endpoint %u, failed: %s", remote->put ? "write" : "read",
                  remote->to->path.endpoint, fi_strerror(error));
@@ -258,13 +265,24 @@ int ofi_remotes_progress(struct ofi_slot *slot)
     return count;
 }
 
-/* Whose links must not be silent. */
+/* Whose links must not be silent, and which rails of theirs. */
 void ofi_remotes_expect(struct ofi_slot *slot)
 {
     struct list *item;
 
-    list_for_each (item, &slot->remotes)
-        list_entry(item, struct remote, link)->to->pulse.expects = true;
+    list_for_each (item, &slot->remotes) {
+        struct remote *remote = list_entry(item, struct remote, link);
+        struct ofi_pulse *pulse = &remote->to->pulse;
+
+        pulse->expects = true;
+        for (uint32_t i = 0; i < PIECES; i++) {
+            struct piece *piece = &remote->pieces[i];
+
+            if (piece->busy && piece->seen && piece->rail != 0)
+                pulse->rails_waiting |= (uint8_t)(1u << piece->rail);
+            piece->seen = true;
+        }
+    }
 }
 
 /* `error` 0: without a word. */

@@ -1,0 +1,38 @@
+#!/bin/bash
+# Of two hosts only the connections of an extra endpoint (PAMI_OFI_RAILS) are cut: packets go on, but
+# large data does not. What is under way ends with an error on both sides, within about the peer
+# timeout, and one of them says why.
+#
+# Run: timeout=180
+. "$(dirname "$0")/functions"
+
+hosts 2 --cut "$scratch/keep"
+export PAMI_PEER_TIMEOUT=2 PAMI_LOG=info PAMI_OFI_RAILS=2
+what='a silent rail'
+start_apart pamirun 2 "$build/test/net/stream" --limit 40 --large "$scratch/large"
+
+all streaming
+# The rails have not been used: the connections that there are go on, and no other one does.
+for host in 1 2; do
+    on $host cat /proc/net/tcp
+done | awk '$4 == "0A" { print $2 }' | sed 's/.*://' | sort -u >"$scratch/listening"
+on 1 cat /proc/net/tcp | awk '$4 == "01" { print $2; print $3 }' | sed 's/.*://' | sort -u |
+    grep -vxFf "$scratch/listening" | while read -r port; do
+        echo $((16#$port))
+    done >"$scratch/ports"
+: >"$scratch/large"
+sleep 2
+start=$(now)
+mv "$scratch/ports" "$scratch/keep"
+all 'gone after\|nothing for'
+passed=$(($(now) - start))
+cat "$scratch"/task.?
+for i in 0 1; do
+    grep -q "^task $i: gone after" "$scratch/task.$i" || complain "task $i does not notice"
+    grep -q 'do not end' "$scratch/task.$i" && complain "task $i: later operations do not end"
+done
+grep -q 'a rail of PAMI_OFI_RAILS' "$scratch"/task.? || complain 'nobody says why'
+[ $passed -lt $((15000 * factor)) ] || complain "took $passed ms"
+kill $job 2>/dev/null
+wait $job 2>/dev/null
+finish
