@@ -11,6 +11,7 @@
 #include "bench.h"
 
 #include <pami/pami.h>
+#include <pami/pamix.h>
 
 #define JOB_CONTEXTS 8
 /* Passes of one PAMI_Context_advance; it returns after the first that did something. */
@@ -32,6 +33,7 @@ struct job {
     uint64_t met, arrived, released; /* meetings so far; arrivals, releases seen */
     uint64_t summed, addends;
     double sum;
+    bool asleep; /* between messages, instead of polling */
 };
 
 #define PAMI_OK(call) job_ok((call), #call)
@@ -56,6 +58,9 @@ static inline void job_poll_one(pami_context_t context)
 
 static inline void job_poll(struct job *j)
 {
+    if (j->asleep) {
+        PAMIX_Context_wait(j->contexts[0], 100000);
+    }
     for (size_t i = 0; i < j->ncontexts; i++) {
         job_poll_one(j->contexts[i]);
     }

@@ -549,6 +549,14 @@ sub region_row
 }
 
 my @network = ({
+    name => 'net-idle', group => 'network', tasks => 3, pin => 1, peers => ['ours-alone'],
+    what => 'two tasks on one node, a sleeping third on another; ours-alone: no network device',
+    pamirun => ['--nodes', 2], set => ['PAMI_YIELD=never'],
+    settings => { ours => ['PAMI_NETWORK=ofi'], 'ours-alone' => ['PAMI_NETWORK=shm'] },
+    ours => ['am_latency', '--max', 8],
+    rows => [{ id => 'shm 8 B beside an idle network', of => ['am_latency,8'], unit => 'us',
+        better => 'less', by_probe => 1, target => [['peer', '<=', 1.03]], says => '<=1.03 peer' }],
+}, {
     %between, name => 'net-latency', peers => \@over_tcp,
     what => 'active message between nodes, half round trip, us; buffers rewritten',
     ours => ['am_latency', '--max', '1m'], mpi => ['mpi_latency', '--max', '1m'], ucx => 'latency',

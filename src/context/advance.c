@@ -24,6 +24,8 @@
 #define YIELD_PASSES 64u
 /* ... and a caller at work is let go: most ask for fewer. */
 #define BUSY_PASSES 1024u
+/* A port's rest is counted in passes: an event takes about as long as so many. */
+#define EVENT_PASSES 8u
 
 static _Thread_local uint32_t idle_passes __attribute__((tls_model("initial-exec")));
 
@@ -97,6 +99,9 @@ static void tend_if_due(struct context *context)
         return;
     }
     ticks = clock_ticks();
+    for (size_t i = 0; i < context->port_count; i++)
+        if (context->ports[i]->rest != 0 && ticks >= context->ports[i]->rest_until)
+            context->ports[i]->rest = 0;
     if (ticks < context->tend_at)
         return;
     context->tend_at = ticks + context->core->tend_ticks;
@@ -114,6 +119,16 @@ static int run_posted(struct context *context)
     return posted;
 }
 
+/* A pass in which `events` have come by others: whether the port's rest is over with it. */
+static bool rested(struct port *port, uint32_t events)
+{
+    uint32_t passes = 1 + events * EVENT_PASSES;
+
+    port->others += events;
+    port->rest -= port->rest < passes ? port->rest : passes;
+    return port->rest == 0;
+}
+
 int context_pass(struct context *context)
 {
     int events = run_completions(context);
@@ -121,7 +136,8 @@ int context_pass(struct context *context)
     if (!workqueue_idle(&context->work))
         events += run_posted(context);
     for (size_t i = 0; i < context->port_count && likely(!context->paused); i++)
-        events += context->ports[i]->ops->advance(context->ports[i]);
+        if (likely(context->ports[i]->rest == 0) || rested(context->ports[i], (uint32_t)events))
+            events += context->ports[i]->ops->advance(context->ports[i]);
     if (unlikely(!list_empty(&context->retries)))
         events += run_retries(context);
     events += run_completions(context);

@@ -80,6 +80,9 @@ struct device {
 
 struct port {
     const struct device_ops *ops;
+    uint32_t rest;       /* passes that leave this port out; fewer where the other ports are busy */
+    uint32_t others;     /* events of theirs meanwhile */
+    uint64_t rest_until; /* clock_ticks when that ends at the latest */
     struct device *device;
     struct port_params params;
     uint32_t sleep_us; /* longest sleep while armed that loses nothing, us; 0: any */

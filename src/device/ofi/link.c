@@ -230,6 +230,7 @@ static int send_buffer(struct ofi_link *link, struct ofi_buffer *buffer)
     int cancel = ofi_enter();
     ssize_t error;
 
+    ofi_slot_rouse(slot);
     buffer->life = link->life;
     error = fi_send(slot->ep, buffer->memory, buffer->bytes, slot->send_region.descriptor,
                     link->address, &buffer->operation.context);
@@ -340,6 +341,7 @@ static int send_injected(struct ofi_link *link, const struct packet *packet, siz
     ssize_t error;
     int cancel;
 
+    ofi_slot_rouse(slot);
     write_frame(memory, link, packet);
     cancel = ofi_enter();
     error = fi_inject(slot->ep, memory, ofi_frame_bytes(body), link->address);

@@ -10,12 +10,15 @@
 
 #include "bootstrap/bootstrap.h"
 #include "device/network.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/option.h"
 
 /* Relative costs for reach: between nodes, and inside one where nothing else is. */
 #define COST_NETWORK 50
 #define COST_LOCAL 1000
+/* How long a look at the network may be put off while other devices are busy. */
+#define BUSY_REST_US 20
 
 static void ofi_close(struct device *base)
 {
@@ -125,6 +128,7 @@ static int ofi_open(const struct device_params *params, struct device **out, cha
     device->bootstrap = params->bootstrap;
     device->contexts = params->contexts;
     device->peer_timeout_ms = (uint32_t)(option_seconds(OPT_PEER_TIMEOUT) * 1e3);
+    device->rest_ticks = (uint64_t)(clock_ticks_per_us() * BUSY_REST_US);
     snprintf(device->client, sizeof(device->client), "%s", params->client);
     pthread_mutex_init(&device->lock, NULL);
     device->slots = calloc(params->contexts, sizeof(struct ofi_slot *));

@@ -214,7 +214,7 @@ struct ofi_slot {
     struct ofi_link *last;
     struct fi_cq_data_entry stash[OFI_BATCH]; /* taken from the queue, not looked at */
     uint32_t stash_count;
-    uint32_t idle, skip;        /* looks that found nothing, looks to leave out */
+    uint32_t idle;              /* looks that found nothing */
     struct ofi_frame *straight; /* room for a frame that arrived at an odd address */
 
     /* Under device->lock. */
@@ -312,6 +312,7 @@ struct ofi_device {
     struct proof_key key;
     struct sockaddr_storage interface; /* address of the interface used, port 0 */
     uint32_t peer_timeout_ms;
+    uint64_t rest_ticks; /* the longest rest of a port */
     pthread_mutex_t lock;
     struct ofi_slot **slots; /* by offset; NULL: never made */
     struct reception *reception;
@@ -400,6 +401,14 @@ void ofi_wake(struct port *port);
 void ofi_tend(struct port *port, void (*gone)(void *context, uint32_t endpoint));
 bool ofi_settled(struct port *port);
 bool ofi_slot_has_arrivals(struct ofi_slot *slot); /* a look into the queue */
+
+/* Ends its port's rest: there is something that advances have to bring on. */
+static inline void ofi_slot_rouse(struct ofi_slot *slot)
+{
+    slot->idle = 0;
+    if (slot->port != NULL)
+        slot->port->port.rest = 0;
+}
 
 /* pulse.c */
 void ofi_pulse_tend(struct ofi_slot *slot);

@@ -16,7 +16,10 @@
 /* Looks that find nothing before the next ones are spread out, and how far: other devices of the
  * context are looked at more often then. */
 #define IDLE_LOOKS 1000u
-#define IDLE_SKIP 7u
+#define IDLE_REST 8u
+/* ... and so far while others are busy: a look is a system call, for which neighbours on this node
+ * would have to wait. */
+#define BUSY_REST 4096u
 /* A destination that died, or left without a count, has nothing more under way when nothing has
  * come for so long. */
 #define QUIET_NS UINT64_C(50000000)
@@ -155,6 +158,15 @@ static int follow_up(struct ofi_slot *slot)
     return events;
 }
 
+static void rest(struct port *base)
+{
+    base->rest = IDLE_REST;
+    if (base->others == 0)
+        return;
+    base->rest = BUSY_REST;
+    base->rest_until = clock_ticks() + port_of(base)->slot->device->rest_ticks;
+}
+
 int ofi_advance(struct port *base)
 {
     struct ofi_slot *slot = port_of(base)->slot;
@@ -163,14 +175,8 @@ int ofi_advance(struct port *base)
     slot->pass++;
     if (!list_empty(&slot->gathering))
         ofi_links_flush(slot);
-    if (unlikely(atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)) {
+    if (unlikely(atomic_load_explicit(&slot->news, memory_order_relaxed) != 0))
         ofi_news(slot);
-        slot->skip = 0;
-    }
-    if (slot->skip != 0 && slot->stash_count == 0) {
-        slot->skip--;
-        return 0;
-    }
     for (int looked = 0; looked < (int)ADVANCE_BATCH; looked += (int)OFI_BATCH) {
         uint32_t count = look(slot);
 
@@ -186,7 +192,8 @@ int ofi_advance(struct port *base)
     if (events != 0)
         slot->false_alarms = 0;
     else if (++slot->idle > IDLE_LOOKS)
-        slot->skip = IDLE_SKIP;
+        rest(base);
+    base->others = 0;
     return events;
 }
 

@@ -70,6 +70,7 @@ static ssize_t issue_piece(struct ofi_slot *slot, struct remote *remote, struct 
     int cancel = ofi_enter();
     ssize_t error;
 
+    ofi_slot_rouse(slot);
     if (remote->put)
         error = fi_writemsg(rail, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
     else

@@ -53,7 +53,7 @@ void ofi_disarm(struct port *base)
     pthread_mutex_lock(&slot->device->lock);
     slot->armed = false;
     pthread_mutex_unlock(&slot->device->lock);
-    slot->skip = 0;
+    ofi_slot_rouse(slot);
     if (base->sleep_us == 0)
         reception_watch(slot->device->reception, slot, false);
 }
