@@ -6,6 +6,9 @@
  *
  * context_self, T = 1, 2, 4: each thread sends 8-byte messages through its own context to that same
  * context; with T cores the rate should be T times that of one thread. Threads are pinned.
+ * context_gain, T = 2, 4: so many times the rate of one thread; limit_gain: the same of threads
+ * that have nothing in common at all, and write, read and add atomically in memory of their own. On
+ * a machine that shares its cores with others that is less than T as well. All of them take turns.
  * context_pair, T = 1, 2: thread t of task 0 sends to context t of task 1, whose thread t receives.
  * On two cores T = 2 is oversubscribed, so the two threads share their process's core, and the
  * question is whether the rate survives. The tasks are pinned apart, threads together.
@@ -20,7 +23,9 @@
 #define BURST 64
 #define ACK 1024
 #define CREDIT 8192
-#define BATCHES 5
+#define BATCHES 9
+#define LIMIT_SLOTS 64
+#define LIMIT_ROUNDS 16 /* turns of the limit's loop for a message: about as long */
 
 enum {
     DATA = JOB_USER,
@@ -35,12 +40,14 @@ struct lane {
     pami_endpoint_t peer;
     bool sends, receives;
     uint64_t count, sum, acknowledged;
+    uint64_t *slots; /* of the limit's loop; a line each */
 };
 
 static struct job job;
 static struct lane lanes[THREADS];
 static _Atomic int start_line;
 static int active;
+static bool limit; /* the loop that has nothing to do with the library */
 
 static struct lane *lane_of(pami_context_t context)
 {
@@ -102,6 +109,20 @@ static void drive(struct lane *l)
     }
 }
 
+static void drive_limit(struct lane *l)
+{
+    volatile uint64_t *slot = l->slots;
+    uint64_t total = l->messages * LIMIT_ROUNDS, sum = 0;
+
+    for (uint64_t n = 0; n < total; n += LIMIT_SLOTS) {
+        for (uint64_t i = 0; i < LIMIT_SLOTS; i++)
+            slot[i * 8] = n + i;
+        for (uint64_t i = 0; i < LIMIT_SLOTS; i++)
+            sum += slot[i * 8];
+        __atomic_fetch_add(&l->slots[1], sum, __ATOMIC_SEQ_CST);
+    }
+}
+
 static void *lane_main(void *argument)
 {
     struct lane *l = argument;
@@ -112,7 +133,11 @@ static void *lane_main(void *argument)
     while (atomic_load(&start_line) <= active) {
         sched_yield();
     }
-    drive(l);
+    if (limit) {
+        drive_limit(l);
+    } else {
+        drive(l);
+    }
     return NULL;
 }
 
@@ -143,13 +168,50 @@ static double run(int threads, uint64_t messages)
     }
     elapsed = (double)(bench_now() - start);
     for (int t = 0; t < threads; t++) {
-        if (lanes[t].receives && (lanes[t].count != messages || lanes[t].sum != expected)) {
+        if (!limit && lanes[t].receives &&
+            (lanes[t].count != messages || lanes[t].sum != expected)) {
             bench_die("multi_context: thread %d got %llu of %llu messages", t,
                       (unsigned long long)lanes[t].count, (unsigned long long)messages);
         }
     }
     job_meet(&job);
     return (double)threads * (double)messages * 1e3 / elapsed;
+}
+
+/* How many times as much so many threads do as one, batch by batch. */
+static void emit_gains(const char *name, size_t threads, const double *one, const double *many)
+{
+    double gain[BATCHES];
+
+    for (int b = 0; b < BATCHES; b++) {
+        gain[b] = many[b] / one[b];
+    }
+    bench_emit(name, threads, "times", bench_median(gain, BATCHES));
+}
+
+static void measure(uint64_t messages, int most)
+{
+    double rate[2][3][BATCHES]; /* of the loop or the library; of 1, 2, 4 threads */
+
+    for (int b = 0; b < BATCHES; b++) {
+        for (int i = 0; 1 << i <= most; i++) {
+            for (int l = 0; l <= (job.tasks == 1); l++) {
+                limit = l != 0;
+                rate[l][i][b] = run(1 << i, messages);
+            }
+        }
+    }
+    for (int i = 0; job.task == 0 && 1 << i <= most; i++) {
+        double sorted[BATCHES];
+
+        memcpy(sorted, rate[0][i], sizeof(sorted));
+        bench_emit(job.tasks == 1 ? "context_self" : "context_pair", (size_t)1 << i, "M/s",
+                   bench_median(sorted, BATCHES));
+        if (i > 0 && job.tasks == 1) {
+            emit_gains("context_gain", (size_t)1 << i, rate[0][0], rate[0][i]);
+            emit_gains("limit_gain", (size_t)1 << i, rate[1][0], rate[1][i]);
+        }
+    }
 }
 
 int main(int argc, char **argv)
@@ -165,6 +227,7 @@ int main(int argc, char **argv)
     }
     for (int t = 0; t < THREADS; t++) {
         lanes[t].index = t;
+        lanes[t].slots = bench_alloc(LIMIT_SLOTS * BENCH_LINE);
         lanes[t].context = job.contexts[t];
         lanes[t].peer = job_endpoint(&job, job.tasks - 1 - job.task, (size_t)t);
         lanes[t].sends = job.task == 0;
@@ -172,16 +235,7 @@ int main(int argc, char **argv)
     }
     job_dispatch(&job, DATA, on_data, NULL);
     job_dispatch(&job, CREDITS, on_credits, NULL);
-    for (int threads = 1; threads <= most; threads *= 2) {
-        double rate[BATCHES];
-        for (int b = 0; b < BATCHES; b++) {
-            rate[b] = run(threads, messages);
-        }
-        if (job.task == 0) {
-            bench_emit(job.tasks == 1 ? "context_self" : "context_pair", (size_t)threads, "M/s",
-                       bench_median(rate, BATCHES));
-        }
-    }
+    measure(messages, most);
     job_close(&job);
     return 0;
 }

@@ -224,8 +224,10 @@ my @threads = ({
     rows => [
         { id => '2 threads', of => ['context_self,2'], unit => 'M/s', better => 'more',
             target => [['peer', '>=', 1]], says => 'ahead' },
-        { id => '2 over 1', of => ['context_self,2', 'context_self,1'], unit => 'x',
-            better => 'more', target => [['value', '>=', 1.8]], says => '>=1.8' },
+        { id => '2 over 1', of => ['context_gain,2'], unit => 'x', better => 'more',
+            target => [['value', '>=', 1.8]], says => '>=1.8' },
+        { id => 'limit of that', of => ['limit_gain,2'], unit => 'x', better => 'more',
+            target => [], says => '' },
     ],
 }, {
     name => 'threads-pair', group => 'threads', tasks => 2, pin => 1,
