@@ -192,10 +192,11 @@ static void emit_gains(const char *name, size_t threads, const double *one, cons
 static void measure(uint64_t messages, int most)
 {
     double rate[2][3][BATCHES]; /* of the loop or the library; of 1, 2, 4 threads */
+    int loops = job.tasks == 1 ? 2 : 1;
 
     for (int b = 0; b < BATCHES; b++) {
         for (int i = 0; 1 << i <= most; i++) {
-            for (int l = 0; l <= (job.tasks == 1); l++) {
+            for (int l = 0; l < loops; l++) {
                 limit = l != 0;
                 rate[l][i][b] = run(1 << i, messages);
             }
