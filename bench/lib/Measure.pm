@@ -43,6 +43,7 @@ sub command
     my ($self, $suite, $contender) = @_;
     my ($build, $n) = ($self->{build}, $suite->{tasks});
     my $bench = "$build/bench";
+    return $self->command_over_hosts($suite, $contender) if $suite->{hosts};
 
     if ($contender =~ /^ours/) {
         my ($program, @arguments) = @{ $suite->{variants}{$contender} // $suite->{ours} };
@@ -92,6 +93,26 @@ sub command
     }
     unshift @launch, qw(env MPIR_CVAR_ASYNC_PROGRESS=1) if $contender eq 'mpich-thread';
     return [@launch, "$bench/peer/$program.$flavour", @arguments];
+}
+
+# The same over several hosts, by each one's own launcher.
+sub command_over_hosts
+{
+    my ($self, $suite, $contender) = @_;
+    my $bench = "$self->{build}/bench";
+    my ($flavour) = $contender =~ /^(openmpi|mpich)/;
+    my ($program, @arguments) = @{ $flavour ? $suite->{mpi} : $suite->{ours} };
+    my $file = $flavour ? "$bench/peer/$program.$flavour" : "$bench/$program";
+    my @mpi = (qw(OMPI_MCA_pml=ob1 OMPI_MCA_btl_tcp_if_include=10.77.0.0/24
+        OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none UCX_NET_DEVICES=eth0),
+        'OMPI_MCA_btl=vader,tcp,self', 'UCX_TLS=tcp,posix,sysv,self');
+    my %launcher = (openmpi => 'openmpi', mpich => 'hydra');
+
+    return (undef, 'not installed') if $flavour && !$self->{mpirun}{$flavour};
+    return (undef, 'not built')     if !-x $file;
+    return ['env', "BUILD=$self->{build}", "PAMIRUN=$self->{build}/bin/pamirun", @mpi,
+        "$self->{source}/over_hosts", $suite->{hosts}, $flavour ? $launcher{$flavour} : 'pamirun',
+        $suite->{tasks}, $file, @arguments];
 }
 
 # Runs a command with a time limit: (exit status, output lines, the last line of its errors, ms).

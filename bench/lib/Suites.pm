@@ -7,6 +7,7 @@
 #   tasks, pin    processes of the job; pin: one on each of the two cores, else the system places them
 #   ours          program under the build directory's bench/, and its arguments
 #   pamirun       further options of pamirun;   set: settings of ours, NAME=VALUE
+#   hosts         so many network namespaces pose as hosts (over_hosts); excludes the two above
 #   flat          settings of the contender "ours-flat"
 #   mpi           the same for the MPI peers;   ucx: test that peer/ucx is asked for
 #   limit         program and arguments that measure the machine's limit for these rows
@@ -616,7 +617,24 @@ my @network = ({
     ],
 });
 
+# Over hosts that are network namespaces joined by a bridge: shared memory inside, a network between.
+my @hosts = map {
+    my ($hosts, $tasks) = @$_;
+    {
+        name => "hosts-$hosts-$tasks", group => 'hosts', hosts => $hosts, tasks => $tasks, pin => 0,
+        peers => ['openmpi', 'mpich'],
+        what => "$tasks tasks on $hosts hosts (namespaces), collectives one after the other, us per turn",
+        ours => ['coll', qw(barrier broadcast allreduce --loop)],
+        mpi => ['mpi_coll', qw(barrier broadcast allreduce --loop)],
+        rows => [
+            coll_row('barrier', 8, by_probe => 0),
+            map({ my $bytes = $_; map { coll_row($_, $bytes, by_probe => 0) }
+                qw(broadcast allreduce) } 8, 65536, 1 << 20),
+        ],
+    }
+} ([2, 2], [2, 8]);
+
 our @suites = (@latency, @bandwidth, @rate, @rmw, @rma, @post, @threads, @overlap, @applications, @token,
-    @coll, @job, @network);
+    @coll, @job, @network, @hosts);
 
 1;
