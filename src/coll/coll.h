@@ -32,6 +32,7 @@ struct coll_operation {
     void *cookie;
     pami_xfer_type_t type;
     uint64_t number; /* the first of its block */
+    bool gave_up;    /* because members disagree, and all have been told */
 };
 
 /* What a context keeps of the table of algorithms. */

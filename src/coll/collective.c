@@ -135,6 +135,7 @@ static pami_result_t run(struct group *group, const struct algorithm *row,
         trace_add(group->context, TRACE_BEGIN, collective_name(row->type), 0, (uintptr_t)operation,
                   0, bytes);
     operation->number = number;
+    operation->gave_up = false;
     machine->done = operation_done;
     machine->cookie = operation;
     if (row->make != NULL)

@@ -145,8 +145,8 @@ int engine_make(struct group *group, const struct algorithm *row, struct collect
     instance->algorithm = row;
     instance->running = false;
     instance->stepping = false;
-    instance->released = false;
-    instance->pending = 0;
+    instance->released = instance->ending = false;
+    instance->pending = instance->held = 0;
     instance->slots = instance->first_slots;
     instance->scratch = NULL;
     instance->collective.lists = NULL;
@@ -184,11 +184,11 @@ static void release(struct machine *machine)
     struct instance *instance = instance_of(machine);
 
     if (unlikely(instance->running)) {
-        list_remove(&instance->link);
         list_remove(&instance->handed);
         flight_drop(&instance->coll->flights, &instance->flight);
         instance->running = false;
     }
+    list_remove(&instance->link);
     instance->released = true;
     if (instance->pending == 0)
         instance_free(instance);
@@ -196,10 +196,22 @@ static void release(struct machine *machine)
         list_push_back(&instance->coll->lingering, &instance->link);
 }
 
+static void over(struct instance *instance)
+{
+    coll_ends(instance->machine.group);
+    instance->machine.done(&instance->machine, instance->result);
+}
+
 void engine_settle(struct instance *instance)
 {
-    if (instance->released && instance->pending == 0)
-        instance_free(instance);
+    if (instance->released) {
+        if (instance->pending == 0)
+            instance_free(instance);
+    } else if (instance->ending && instance->held == 0) {
+        instance->ending = false;
+        list_remove(&instance->link);
+        over(instance);
+    }
 }
 
 /* ---- running ---- */
@@ -308,26 +320,6 @@ static void abort_all(const struct instance *instance)
     flight_abort_all(instance->machine.group, instance->flight.sequence, PAMI_INVAL);
 }
 
-/* The user may free the buffers when it knows of the error. */
-static void let_go_of_data(struct instance *instance)
-{
-    const struct topology *topology = instance->machine.group->topology;
-
-    for (uint32_t i = instance->complete; i < instance->send_next; i++) {
-        struct slot *slot = &instance->slots[i & instance->mask];
-
-        if ((slot->flags & SLOT_SENT) == 0 && slot->phase.to != NOBODY)
-            message_disown(instance->coll->context, topology_endpoint(topology, slot->phase.to),
-                           slot);
-    }
-    for (uint32_t i = instance->complete; i < instance->recv_next; i++) {
-        struct slot *slot = &instance->slots[i & instance->mask];
-
-        if (slot->receive != NULL)
-            message_discard(slot->receive);
-    }
-}
-
 void engine_end(struct instance *instance)
 {
     size_t unwanted;
@@ -344,7 +336,7 @@ void engine_end(struct instance *instance)
             abort_all(instance);
         else
             step_abort(instance);
-        let_go_of_data(instance);
+        step_let_go(instance);
     } else {
         stage_end(instance);
     }
@@ -354,8 +346,13 @@ void engine_end(struct instance *instance)
                                      instance->algorithm->name);
         abort_all(instance);
     }
-    coll_ends(instance->machine.group);
-    instance->machine.done(&instance->machine, instance->result);
+    /* The user may free the buffers when it knows of the error. */
+    if (unlikely(instance->held != 0)) {
+        instance->ending = true;
+        list_push_back(&instance->coll->lingering, &instance->link);
+        return;
+    }
+    over(instance);
 }
 
 void engine_fail(struct instance *instance, pami_result_t result)
@@ -388,6 +385,8 @@ static void give_up(struct machine *machine, pami_result_t result)
 {
     struct instance *instance = instance_of(machine);
 
+    if (instance->ending)
+        return;
     if (instance->running) {
         if (tells_all(machine, instance->flight.sequence, result))
             engine_disagree(instance, result);

@@ -29,6 +29,9 @@ enum slot_flags {
     SLOT_SENT = 1u,     /* nothing to send, or what was sent may be overwritten */
     SLOT_POSTED = 2u,   /* wants a message */
     SLOT_RECEIVED = 4u, /* nothing to receive, or it is there */
+    /* The run has failed, and the user's memory must stay: */
+    SLOT_READ = 8u,     /* until what was sent has been fetched, or will not be */
+    SLOT_WRITTEN = 16u, /* until the device has written what is received */
 };
 
 /* A phase under way. */
@@ -49,8 +52,10 @@ struct instance {
     const struct algorithm *algorithm;
     bool running, stepping, again, failed;
     bool disagrees;   /* failed, because members called with different arguments */
+    bool ending;      /* has failed, and its end waits for `held` callbacks */
     bool released;    /* freed when nothing is pending any more */
     uint32_t pending; /* callbacks of p2p that will still come */
+    uint32_t held;    /* those among them before which the memory behind must stay */
     uint32_t check;
     struct doubt doubt;
     pami_result_t result;
@@ -102,6 +107,8 @@ void stage_fill(const struct instance *instance, const struct span *span, const 
 /* step.c */
 void step(struct instance *instance);
 void step_abort(struct instance *instance);
+/* Nothing is to go out of or into the user's memory any more; `held` is what cannot be stopped. */
+void step_let_go(struct instance *instance);
 bool step_wants(struct instance *instance, uint32_t endpoint);
 /* Calls `tell` for the endpoint of each message that it waits for. */
 void step_doubts(const struct instance *instance,

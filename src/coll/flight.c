@@ -156,14 +156,16 @@ static void lost(pami_context_t context, void *cookie, pami_result_t result)
     early->lost = true;
 }
 
-static void drop(struct early *early)
+/* Nobody will want the data, so its sender need not keep it. */
+static void let_go(struct early *early)
 {
     const struct message_place nowhere = {NULL, NULL, 0};
     struct receive *receive = early->receive;
 
+    early->receive = NULL;
+    early->lost = true;
     if (receive != NULL)
         message_resume(receive, &nowhere, NULL, NULL);
-    free(early);
 }
 
 void early_free(struct early *early)
@@ -177,7 +179,10 @@ static size_t drop_early(struct flight *flight)
     size_t count = 0;
 
     while ((item = list_pop_front(&flight->early)) != NULL) {
-        drop(list_entry(item, struct early, link));
+        struct early *early = list_entry(item, struct early, link);
+
+        let_go(early);
+        free(early);
         count++;
     }
     return count;
@@ -271,10 +276,10 @@ static void keep(struct flight_table *table, struct flight *flight, const struct
     early->word = head->word;
     early->bytes = bytes;
     early->receive = NULL;
-    early->lost = false;
-    if (recv != NULL)
+    early->lost = recv != NULL && flight->aborted;
+    if (recv != NULL && !flight->aborted)
         early->receive = message_defer(recv, lost, early);
-    else if (bytes != 0)
+    else if (recv == NULL && bytes != 0)
         memcpy(early->data, data, bytes);
     list_push_back(&flight->early, &early->link);
 }
@@ -354,6 +359,17 @@ static bool is_in_arena(struct flight_table *table, const struct flight_head *he
     return coll_give_up(group, head->sequence, PAMI_INVAL);
 }
 
+/* The run will fail as soon as it begins. */
+static void abort_early(struct flight *flight, bool disagrees)
+{
+    struct list *item;
+
+    flight->aborted = true;
+    flight->disagrees = disagrees;
+    list_for_each (item, &flight->early)
+        let_go(list_entry(item, struct early, link));
+}
+
 static void arrive_early(struct flight_table *table, struct flight *flight,
                          const struct flight_head *head, const void *data, size_t bytes,
                          uint32_t origin, pami_recv_t *recv)
@@ -371,10 +387,9 @@ static void arrive_early(struct flight_table *table, struct flight *flight,
         if (flight == NULL)
             return;
     }
-    if (head->word & FLIGHT_ABORT) {
-        flight->aborted = true;
-        flight->disagrees = (head->word & FLIGHT_DISAGREE) != 0;
-    } else
+    if (head->word & FLIGHT_ABORT)
+        abort_early(flight, (head->word & FLIGHT_DISAGREE) != 0);
+    else
         keep(table, flight, head, data, bytes, origin, recv);
 }
 

@@ -329,7 +329,10 @@ bool coll_give_up(struct group *group, uint32_t sequence, pami_result_t why)
 
     if (operation == NULL)
         return false;
+    if (operation->gave_up)
+        return true;
     if (why == PAMI_INVAL) {
+        operation->gave_up = true;
         coll_tells(top, sequence);
         flight_abort_all(top, (uint32_t)operation->number, why);
     }

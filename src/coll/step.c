@@ -55,16 +55,21 @@ static void run_locals(const struct instance *instance, const struct local local
             stage_local(instance, &locals[i]);
 }
 
-/* One of p2p's callbacks has come. The instance may be gone afterwards. */
-static void answered(struct instance *instance, pami_result_t result)
+/* One of p2p's callbacks has come, which a slot with `held` waits for. The instance may be gone
+ * afterwards. */
+static void answered(struct slot *slot, uint32_t held, pami_result_t result)
 {
+    struct instance *instance = slot->instance;
+
     instance->pending--;
-    if (unlikely(!instance->running))
+    if (unlikely(!instance->running)) {
+        instance->held -= (slot->flags & held) != 0;
         engine_settle(instance);
-    else if (unlikely(result != PAMI_SUCCESS))
+    } else if (unlikely(result != PAMI_SUCCESS)) {
         engine_fail(instance, result);
-    else
+    } else {
         step(instance);
+    }
 }
 
 /* ---- receiving ---- */
@@ -73,12 +78,11 @@ static void answered(struct instance *instance, pami_result_t result)
 static void received(pami_context_t context, void *cookie, pami_result_t result)
 {
     struct slot *slot = cookie;
-    struct instance *instance = slot->instance;
 
     (void)context;
     slot->receive = NULL;
     slot->flags |= SLOT_RECEIVED;
-    answered(instance, result);
+    answered(slot, SLOT_WRITTEN, result);
 }
 
 static bool is_expected(struct instance *instance, const struct slot *slot, uint32_t word,
@@ -224,11 +228,10 @@ bool engine_arrive(struct instance *instance, uint32_t word, const void *data, s
 static void sent(pami_context_t context, void *cookie, pami_result_t result)
 {
     struct slot *slot = cookie;
-    struct instance *instance = slot->instance;
 
     (void)context;
     slot->flags |= SLOT_SENT;
-    answered(instance, result);
+    answered(slot, SLOT_READ, result);
 }
 
 static struct flight_head head_of(const struct instance *instance)
@@ -298,6 +301,37 @@ void step_abort(struct instance *instance)
         last = phase.to;
         message_send(instance->coll->context, endpoint_of(instance, phase.to), MESSAGE_COLLECTIVE,
                      &head, sizeof(head), &nowhere, 0, NULL, NULL);
+    }
+}
+
+/* A member that may be reading a message here is told to let go, so it need not want it first. */
+static void hold_for(struct instance *instance, struct slot *slot)
+{
+    const struct flight_head head = head_of(instance);
+
+    slot->flags |= SLOT_READ;
+    instance->held++;
+    if (!instance->disagrees)
+        flight_tell(instance->coll->context, &head, endpoint_of(instance, slot->phase.to),
+                    FLIGHT_ABORT | (instance->result == PAMI_INVAL ? FLIGHT_DISAGREE : 0));
+}
+
+void step_let_go(struct instance *instance)
+{
+    for (uint32_t i = instance->complete; i < instance->send_next; i++) {
+        struct slot *slot = slot_of(instance, i);
+
+        if ((slot->flags & SLOT_SENT) == 0 && slot->phase.to != NOBODY &&
+            !message_disown(instance->coll->context, endpoint_of(instance, slot->phase.to), slot))
+            hold_for(instance, slot);
+    }
+    for (uint32_t i = instance->complete; i < instance->recv_next; i++) {
+        struct slot *slot = slot_of(instance, i);
+
+        if (slot->receive != NULL && !message_discard(slot->receive)) {
+            slot->flags |= SLOT_WRITTEN;
+            instance->held++;
+        }
     }
 }
 

@@ -192,19 +192,23 @@ int message_send(struct context *context, uint32_t endpoint, enum message_id id,
                            bytes, done, cookie);
 }
 
-/* The rest of the data in memory of the operation's own; without memory it stays where it is. */
-static void disown(struct send *send)
+/* The rest of the data in memory of the operation's own; false: it stays where it is. */
+static bool disown(struct send *send)
 {
     size_t sent = send->lead == 0 ? send->sent : 0; /* a lead may be fetched again */
     size_t done = sent > send->header_bytes ? sent - send->header_bytes : 0;
     size_t left = send->data_bytes - done;
     char *copy;
 
-    if (left == 0 || (send->typed == NULL && send->data == send->copy + send->header_bytes))
-        return;
+    if (send->local_done || left == 0 ||
+        (send->typed == NULL && send->data == send->copy + send->header_bytes))
+        return true;
+    /* The peer has the address. */
+    if (send->mode == MESSAGE_PULL && send->announced && !send->data_phase)
+        return false;
     copy = malloc(send->header_bytes + send->data_bytes + 1);
     if (copy == NULL)
-        return;
+        return false;
     memcpy(copy, send->header, send->header_bytes);
     if (send->typed != NULL) {
         type_pack(copy + send->header_bytes + done, &send->typed->cursor, left, PAMI_DATA_COPY,
@@ -219,6 +223,7 @@ static void disown(struct send *send)
     send->copy = copy;
     send->header = copy;
     send->data = copy + send->header_bytes;
+    return true;
 }
 
 static bool is_message(const struct operation *operation, const struct peer *peer,
@@ -230,24 +235,26 @@ static bool is_message(const struct operation *operation, const struct peer *pee
            send->events.cookie == cookie;
 }
 
-void message_disown(struct context *context, uint32_t endpoint, const void *cookie)
+bool message_disown(struct context *context, uint32_t endpoint, const void *cookie)
 {
     struct p2p *p2p = context->p2p;
     struct peer *peer = u32map_get(&p2p->peers, endpoint);
     struct list *item;
     uint32_t cursor = 0;
     struct operation *operation;
+    bool may_go = true;
 
     if (peer == NULL)
-        return;
+        return true;
     list_for_each (item, &peer->queue) {
         operation = list_entry(item, struct operation, link);
         if (is_message(operation, peer, cookie))
-            disown(container_of(operation, struct send, op));
+            may_go &= disown(container_of(operation, struct send, op));
     }
     while ((operation = handle_next(&p2p->handles, &cursor)) != NULL)
         if (is_message(operation, peer, cookie))
-            disown(container_of(operation, struct send, op));
+            may_go &= disown(container_of(operation, struct send, op));
+    return may_go;
 }
 
 /* ---- receiving ---- */
@@ -308,13 +315,16 @@ void message_resume(struct receive *receive, const struct message_place *place,
         rendezvous_begin(p2p, receive);
 }
 
-void message_discard(struct receive *receive)
+bool message_discard(struct receive *receive)
 {
+    bool may_go = !receive->fetching || receive->target == NULL;
+
     receive->target = NULL;
     if (receive->sinking)
         type_sink_finish(&receive->sink);
     receive->sinking = false;
     receive->discard = true;
+    return may_go;
 }
 
 /* ---- who goes ---- */

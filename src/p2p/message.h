@@ -73,10 +73,11 @@ int message_send_by(enum message_way way, struct context *context, uint32_t endp
                     void *cookie);
 
 /*
- * The memory behind sends to `endpoint` that were given `cookie` and are not done goes away: what
- * is still needed of it is copied. Data that the peer pulls by itself it may then find changed.
+ * The memory behind sends to `endpoint` that were given `cookie` and are not done is to go away:
+ * what is still needed of it is copied. False: the peer may be reading there by itself, or there is
+ * no room for a copy, so it must stay until `done` is called.
  */
-void message_disown(struct context *context, uint32_t endpoint, const void *cookie);
+bool message_disown(struct context *context, uint32_t endpoint, const void *cookie);
 
 /*
  * Inside a handler: where the message goes; address NULL discards it. `done` is called when it is
@@ -96,8 +97,9 @@ void message_resume(struct receive *receive, const struct message_place *place,
                     pami_event_function done, void *cookie);
 
 /* Data that is still to be written to the place named is discarded; `done` is called all the
- * same. For a message that was accepted or resumed and whose `done` has not been called. */
-void message_discard(struct receive *receive);
+ * same. For a message that was accepted or resumed and whose `done` has not been called. False: the
+ * device is writing there, so the place must stay until then. */
+bool message_discard(struct receive *receive);
 
 /* The message behind `recv`, inside a handler. */
 struct receive *message_receive(pami_recv_t *recv);

@@ -75,7 +75,8 @@ static bool landed(struct receive *receive, size_t moved)
 
 void rendezvous_lead(struct p2p *p2p, struct receive *receive, const char *bytes, size_t count)
 {
-    memcpy(receive->target + receive->lead_got, bytes, count);
+    if (likely(!receive->discard))
+        memcpy(receive->target + receive->lead_got, bytes, count);
     receive->lead_got += count;
     if (receive->lead_got != receive->lead)
         return;

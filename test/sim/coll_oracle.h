@@ -8,7 +8,8 @@
 
 enum {
     OPERATIONS = 12,
-    FILLER = 0xee
+    FILLER = 0xee,
+    USED_AGAIN = 0x5a
 };
 
 /* How ints lie in a buffer: every `stride` ints. */
