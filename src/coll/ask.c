@@ -5,6 +5,7 @@
 
 #include "coll/coll.h"
 #include "coll/engine.h"
+#include "coll/gone.h"
 #include "coll/shared/shared.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -111,8 +112,21 @@ static void asked(struct context *context, struct group *group, const struct fli
     if (machine != NULL)
         return;
     answer.word = FLIGHT_OVER | channel;
-    if (why_over(group, head->sequence) == PAMI_INVAL)
-        answer.word |= FLIGHT_DISAGREE;
+    answer.word |=
+        why_over(group, head->sequence) == PAMI_INVAL ? FLIGHT_DISAGREE : gone_word(context);
+    flight_tell(context, &answer, origin, 0);
+}
+
+/* It may never begin here: programs stop at the first error. When a member has gone, nobody need
+ * wait for another. */
+static void asked_early(struct context *context, const struct flight_head *head, uint32_t origin)
+{
+    const struct group *top = geometry_find(context, head->identity);
+    struct flight_head answer = *head;
+
+    if (top == NULL || !gone_any(top))
+        return;
+    answer.word = FLIGHT_OVER | (head->word & FLIGHT_CHANNEL_MASK) | gone_word(context);
     flight_tell(context, &answer, origin, 0);
 }
 
@@ -125,13 +139,15 @@ static void over(struct flight *flight, struct group *group, const struct flight
     bool disagrees = (head->word & FLIGHT_DISAGREE) != 0;
     const struct machine *machine;
 
+    if (!disagrees)
+        gone_heard(group->context, head->word);
     if (instance != NULL) {
         if (!step_wants(instance, origin))
             return;
         if (disagrees)
-            engine_disagree(instance, engine_aborted(true));
+            engine_disagree(instance, engine_aborted(group, true));
         else
-            engine_fail(instance, engine_aborted(false));
+            engine_fail(instance, engine_aborted(group, false));
         return;
     }
     machine = coll_reserved(group, head->word & FLIGHT_CHANNEL_MASK, head->sequence);
@@ -145,8 +161,11 @@ void ask_arrive(struct context *context, struct flight *flight, const struct fli
     struct group *group =
         coll_group_at(context, head->identity, head->word & FLIGHT_CHANNEL_MASK, head->sequence);
 
-    if (group == NULL) /* not begun here */
+    if (group == NULL) { /* not begun here */
+        if (head->word & FLIGHT_ASK)
+            asked_early(context, head, origin);
         return;
+    }
     if (!(head->word & FLIGHT_ASK))
         over(flight, group, head, origin);
     else if (flight != NULL && flight->instance != NULL)

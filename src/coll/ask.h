@@ -7,7 +7,8 @@
  * of the flight. Messages between two members keep their order: if the answer is that the run is
  * over there, or never was, and what is waited for has not come before, it will not come. A member
  * that still has the run, or has not begun it, does not answer, and is asked again later, ever less
- * often.
+ * often. One that has not begun it and knows of a member that has gone answers: programs stop at
+ * the first error, so it may never begin.
  *
  * So nothing is asked where members are on time, and who is late gets a few short messages.
  */

@@ -61,6 +61,7 @@ struct coll {
     struct retry begin;      /* ... which this does */
     uint64_t ask_at, ask_ns; /* when to look next who waits for whom, see ask.h, and how often */
     uint64_t failures;       /* runs that have failed */
+    uint32_t gone;           /* gone.h: a task + 1; 0: nobody */
 };
 
 /* Sets of leaders that a group can have whose domains differ in size (levels.h). */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "coll/flow.h"
+#include "coll/gone.h"
 #include "util/error.h"
 #include "util/option.h"
 
@@ -296,7 +297,7 @@ static void start(struct machine *machine)
     list_push_back(&instance->coll->running, &instance->link);
     stage_begin(instance);
     if (unlikely(instance->flight.aborted))
-        engine_fail(instance, engine_aborted(instance->flight.disagrees));
+        engine_fail(instance, engine_aborted(machine->group, instance->flight.disagrees));
     else if (unlikely(!list_empty(&instance->flight.early)) && !early_agree(instance))
         engine_disagree(instance, error_set(PAMI_INVAL,
                                             "%s: members called it with different arguments "
@@ -306,11 +307,11 @@ static void start(struct machine *machine)
         step(instance);
 }
 
-pami_result_t engine_aborted(bool disagrees)
+pami_result_t engine_aborted(const struct group *group, bool disagrees)
 {
     if (disagrees)
         return error_set(PAMI_INVAL, "members called the collective with different arguments");
-    return error_set(PAMI_ERROR, "a member has given the collective up");
+    return gone_error(group, "a member has given it up");
 }
 
 /* Who waits for whom is not known: all are told. */
@@ -361,6 +362,8 @@ void engine_fail(struct instance *instance, pami_result_t result)
         return;
     instance->failed = true;
     instance->result = result;
+    if (result == PAMI_ERROR)
+        gone_look(instance->machine.group);
     if (!instance->stepping)
         engine_end(instance);
 }
@@ -418,8 +421,7 @@ void engine_gone(struct coll *coll, uint32_t endpoint)
             struct instance *instance = list_entry(item, struct instance, link);
 
             if (!instance->failed && step_wants(instance, endpoint)) {
-                engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u of task %u has gone",
-                                                endpoint, endpoint_task(endpoint)));
+                engine_fail(instance, gone_found(coll->context, endpoint));
                 found = true;
                 break;
             }

@@ -118,7 +118,7 @@ void step_doubts(const struct instance *instance,
 void engine_fail(struct instance *instance, pami_result_t result);
 void engine_disagree(struct instance *instance, pami_result_t result);
 /* The result, with a text, after a FLIGHT_ABORT. */
-pami_result_t engine_aborted(bool disagrees);
+pami_result_t engine_aborted(const struct group *group, bool disagrees);
 void engine_end(struct instance *instance);
 void engine_settle(struct instance *instance);
 

@@ -10,6 +10,7 @@
 #include "coll/ask.h"
 #include "coll/coll.h"
 #include "coll/engine.h"
+#include "coll/gone.h"
 #include "coll/shared/shared.h"
 #include "util/log.h"
 
@@ -290,6 +291,8 @@ void flight_tell(struct context *context, const struct flight_head *head, uint32
     const struct message_place nowhere = {NULL, NULL, 0};
     struct flight_head answer = *head;
 
+    if (what & FLIGHT_ABORT)
+        answer.word = (answer.word & ~FLIGHT_CHECK_MASK) | gone_word(context);
     answer.word |= what;
     message_send(context, endpoint, MESSAGE_COLLECTIVE, &answer, sizeof(answer), &nowhere, 0, NULL,
                  NULL);
@@ -457,9 +460,13 @@ void flight_arrive(pami_context_t context, void *cookie, const void *header, siz
     }
     if (unlikely(flight == NULL || !is(flight, head)))
         flight = *find(table, head);
-    if (unlikely(head->word & (FLIGHT_ASK | FLIGHT_OVER))) {
-        ask_arrive(table->context, flight, head, origin);
-        return;
+    if (unlikely(head->word & (FLIGHT_ABORT | FLIGHT_ASK | FLIGHT_OVER))) {
+        if ((head->word & (FLIGHT_ABORT | FLIGHT_DISAGREE)) == FLIGHT_ABORT)
+            gone_heard(table->context, head->word);
+        if (head->word & (FLIGHT_ASK | FLIGHT_OVER)) {
+            ask_arrive(table->context, flight, head, origin);
+            return;
+        }
     }
     if (likely(flight != NULL && flight->instance != NULL)) {
         table->recent = flight;

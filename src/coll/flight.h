@@ -31,7 +31,8 @@ struct flight_head {
 
 _Static_assert(sizeof(struct flight_head) == 16, "short messages stay short");
 
-/* In flight_head.word. The check is a digest of what all members must agree on. */
+/* In flight_head.word. The check is a digest of what all members must agree on; who gives a run up
+ * has gone_word there. */
 #define FLIGHT_CHECK_MASK 0xffffff00u
 #define FLIGHT_CHANNEL_MASK 0x0000000fu
 #define FLIGHT_ABORT 0x00000010u    /* the sender has failed: nothing more will come from it, */

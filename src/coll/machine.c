@@ -13,6 +13,7 @@
 #include "coll/collective.h"
 #include "coll/engine.h"
 #include "coll/flow.h"
+#include "coll/gone.h"
 #include "coll/levels.h"
 #include "coll/shared/arena.h"
 #include "util/log.h"
@@ -336,7 +337,7 @@ bool coll_give_up(struct group *group, uint32_t sequence, pami_result_t why)
         coll_tells(top, sequence);
         flight_abort_all(top, (uint32_t)operation->number, why);
     }
-    operation->machine->ops->give_up(operation->machine, engine_aborted(why == PAMI_INVAL));
+    operation->machine->ops->give_up(operation->machine, engine_aborted(group, why == PAMI_INVAL));
     return true;
 }
 
@@ -344,6 +345,7 @@ bool coll_give_up(struct group *group, uint32_t sequence, pami_result_t why)
 
 static void gone(struct message_watch *watch, struct context *context, uint32_t endpoint)
 {
+    gone_note(context, endpoint_task(endpoint) + 1);
     engine_gone(container_of(watch, struct coll, watch), endpoint);
     shared_gone(context->shared, endpoint);
 }

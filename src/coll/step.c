@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "coll/engine.h"
+#include "coll/gone.h"
 #include "util/error.h"
 
 static inline struct slot *slot_of(const struct instance *instance, uint32_t phase)
@@ -105,8 +106,7 @@ static void take_early(struct instance *instance, struct slot *slot, struct earl
     struct receive *receive = early->receive;
 
     if (early->lost) {
-        engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u of task %u has gone", slot->from,
-                                        endpoint_task(slot->from)));
+        engine_fail(instance, gone_found(instance->coll->context, slot->from));
     } else if (!is_expected(instance, slot, early->word, early->bytes)) {
         const struct message_place nowhere = {NULL, NULL, 0};
 
@@ -140,8 +140,7 @@ static void post(struct instance *instance, struct slot *slot)
     if (early != NULL)
         take_early(instance, slot, early);
     else if (message_expect(instance->coll->context, slot->from) != 0)
-        engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u of task %u has gone", slot->from,
-                                        endpoint_task(slot->from)));
+        engine_fail(instance, gone_found(instance->coll->context, slot->from));
 }
 
 static void post_all(struct instance *instance)
@@ -201,7 +200,8 @@ bool engine_arrive(struct instance *instance, uint32_t word, const void *data, s
     struct slot *slot;
 
     if (unlikely(word & FLIGHT_ABORT)) {
-        engine_fail(instance, engine_aborted((word & FLIGHT_DISAGREE) != 0));
+        engine_fail(instance,
+                    engine_aborted(instance->machine.group, (word & FLIGHT_DISAGREE) != 0));
         return true;
     }
     slot = waiting(instance, origin);
@@ -263,8 +263,7 @@ static void send(struct instance *instance, struct slot *slot)
     else if (sending == -ENOMEM)
         engine_fail(instance, error_set(PAMI_ENOMEM, "out of memory"));
     else
-        engine_fail(instance, error_set(PAMI_ERROR, "endpoint %u of task %u has gone", to,
-                                        endpoint_task(to)));
+        engine_fail(instance, gone_found(instance->coll->context, to));
 }
 
 static void send_all(struct instance *instance)
@@ -286,11 +285,9 @@ static void send_all(struct instance *instance)
 /* Tells the members that still wait for something of this one that it will not come. */
 void step_abort(struct instance *instance)
 {
-    struct flight_head head = head_of(instance);
-    const struct message_place nowhere = {NULL, NULL, 0};
+    const struct flight_head head = head_of(instance);
     uint32_t last = NOBODY;
 
-    head.word |= FLIGHT_ABORT | (instance->result == PAMI_INVAL ? FLIGHT_DISAGREE : 0);
     for (uint32_t i = instance->send_next; i < instance->phases; i++) {
         struct phase phase;
 
@@ -299,8 +296,8 @@ void step_abort(struct instance *instance)
         if (phase.to == NOBODY || phase.to == last)
             continue;
         last = phase.to;
-        message_send(instance->coll->context, endpoint_of(instance, phase.to), MESSAGE_COLLECTIVE,
-                     &head, sizeof(head), &nowhere, 0, NULL, NULL);
+        flight_tell(instance->coll->context, &head, endpoint_of(instance, phase.to),
+                    FLIGHT_ABORT | (instance->result == PAMI_INVAL ? FLIGHT_DISAGREE : 0));
     }
 }
 

@@ -349,3 +349,10 @@ int message_expect(struct context *context, uint32_t endpoint)
     peer = peer == NULL ? peer_of_origin(p2p, endpoint, &error) : peer_open(p2p, endpoint, &error);
     return peer != NULL ? 0 : error;
 }
+
+bool message_has_gone(struct context *context, uint32_t endpoint)
+{
+    const struct peer *peer = u32map_get(&context->p2p->peers, endpoint);
+
+    return peer != NULL && peer->gone;
+}

@@ -115,4 +115,7 @@ void message_watch(struct context *context, struct message_watch *watch);
 /* Be told when `endpoint` goes, although nothing is sent there. 0, or -EPIPE: it has gone. */
 int message_expect(struct context *context, uint32_t endpoint);
 
+/* It is known to have gone, and has not been resumed. */
+bool message_has_gone(struct context *context, uint32_t endpoint);
+
 #endif

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/coll.h"
+#include "coll/gone.h"
 #include "coll/shared/shared.h"
 #include "p2p/message.h"
 #include "util/log.h"
@@ -287,6 +289,7 @@ static bool make_scratch(struct shared *shared)
 static void member_has_left(struct arena *arena, uint32_t member)
 {
     arena->left[member] = arena->lost = true;
+    gone_note(arena->shared->context, endpoint_task(arena->endpoints[member]) + 1);
     if (arena->state == ARENA_OPENING && member == 0) {
         arena->state = ARENA_LOST;
         if (arena->memory != NULL)
@@ -343,9 +346,23 @@ struct arena *arena_get(struct group *group)
     return arena;
 }
 
+void arena_say_gone(struct arena *arena)
+{
+    uint32_t mark = arena->shared->context->coll->gone;
+
+    if (arena->state == ARENA_READY && mark != 0)
+        atomic_store_explicit(&arena_head(arena)->segments, mark, memory_order_relaxed);
+}
+
+uint32_t arena_gone(const struct arena *arena)
+{
+    return (uint32_t)atomic_load_explicit(&arena_head(arena)->segments, memory_order_relaxed);
+}
+
 void arena_break(struct arena *arena)
 {
     arena->broken = true;
+    arena_say_gone(arena);
     if (arena->state == ARENA_READY)
         atomic_store_explicit(&arena_head(arena)->count, 1, memory_order_release);
     if (!list_empty(&arena->machines))

@@ -114,8 +114,9 @@ enum arena_kind {
     LINE_KINDS
 };
 
-/* In front of the lines: a line whose counter is not 0 when the arena is broken, then these, always
- * ARENA_SLICES: who arrives at a tick may not have had those before, which others still wait in. */
+/* In front of the lines: a line whose counter is not 0 when the arena is broken, and with who has
+ * gone, then these, always ARENA_SLICES: who arrives at a tick may not have had those before, which
+ * others still wait in. */
 struct arena_slice {
     struct arena_line arrived; /* crowded: members that have arrived at the tick */
     struct arena_line release; /* crowded: the last arriver's result */
@@ -221,6 +222,10 @@ static inline uint64_t arena_number(uint64_t tick)
 {
     return tick - tick / (GROUP_BLOCK + 1);
 }
+
+/* Who has gone (gone.h), for the texts of the other members. */
+void arena_say_gone(struct arena *arena);
+uint32_t arena_gone(const struct arena *arena);
 
 /* An endpoint has gone: what waits for it in an arena fails. What it has posted before stays. */
 void shared_gone(struct shared *shared, uint32_t endpoint);

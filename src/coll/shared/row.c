@@ -12,6 +12,7 @@
 #include "coll/coll.h"
 #include "coll/collective.h"
 #include "coll/flight.h"
+#include "coll/gone.h"
 #include "coll/machine.h"
 #include "coll/select.h"
 #include "coll/shared/shared.h"
@@ -165,11 +166,18 @@ static void abandon_by_messages(struct shared_run *run, pami_result_t result)
     finish(run, result);
 }
 
+/* Another member may have said in the arena who has gone. */
+static pami_result_t failed(const struct shared_run *run)
+{
+    const struct arena *arena = run->shared.arena;
+
+    if (arena->state == ARENA_READY)
+        gone_note(run->machine.group->context, arena_gone(arena));
+    return gone_error(run->machine.group, "a member has gone, or has failed");
+}
+
 static void on_done(struct shared_machine *shared, pami_result_t result)
 {
-    const char *why = result == PAMI_INVAL
-                          ? "PAMI_Collective: members called it with different arguments"
-                          : "PAMI_Collective: a member has gone, or has failed";
     struct shared_run *run = container_of(shared, struct shared_run, shared);
 
     if (unlikely(result == PAMI_INVAL) && !run->abandoned)
@@ -177,11 +185,16 @@ static void on_done(struct shared_machine *shared, pami_result_t result)
     if (result == PAMI_EAGAIN && run->abandoned)
         abandon_by_messages(run, shared->failure);
     else if (result == PAMI_EAGAIN && shared->arena->state == ARENA_LOST)
-        abandon_by_messages(run, error_set(PAMI_ERROR, "PAMI_Collective: a member has gone"));
+        abandon_by_messages(run, gone_error(run->machine.group, "a member has gone"));
     else if (result == PAMI_EAGAIN)
         fall_back(run);
+    else if (likely(result == PAMI_SUCCESS))
+        finish(run, result);
+    else if (result == PAMI_INVAL)
+        finish(run,
+               error_set(result, "PAMI_Collective: members called it with different arguments"));
     else
-        finish(run, result == PAMI_SUCCESS ? result : error_set(result, why));
+        finish(run, failed(run));
 }
 
 /* ---- the beginning ---- */
@@ -335,6 +348,8 @@ static void give_up(struct machine *machine, pami_result_t result)
             take_ticks(run);
     }
     run->abandoned = true;
+    if (run->has_ticks && result == PAMI_ERROR)
+        arena_say_gone(run->shared.arena);
     if (run->has_ticks)
         shared_abandon(&run->shared, result);
     else

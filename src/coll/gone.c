@@ -1,0 +1,75 @@
+/*
+ * Members that have gone; see gone.h. All of this is off the paths of what goes well.
+ */
+#include "coll/gone.h"
+
+#include "coll/coll.h"
+#include "util/error.h"
+
+/* Where a message's word has its check, whose bits are as many as those of a task. */
+#define WORD_SHIFT 8
+
+void gone_note(struct context *context, uint32_t mark)
+{
+    if (mark != 0)
+        context->coll->gone = mark;
+}
+
+uint32_t gone_word(const struct context *context)
+{
+    return context->coll->gone << WORD_SHIFT;
+}
+
+void gone_heard(struct context *context, uint32_t word)
+{
+    gone_note(context, word >> WORD_SHIFT);
+}
+
+pami_result_t gone_found(struct context *context, uint32_t endpoint)
+{
+    gone_note(context, endpoint_task(endpoint) + 1);
+    return error_set(PAMI_ERROR, "endpoint %u of task %u has gone", endpoint,
+                     endpoint_task(endpoint));
+}
+
+uint32_t gone_look(const struct group *group)
+{
+    const struct group *top = group->state->top;
+    struct coll *coll = group->context->coll;
+    uint32_t mark = 0;
+
+    for (uint32_t i = 0; i < top->size; i++) {
+        uint32_t endpoint = topology_endpoint(top->topology, i);
+
+        if (endpoint_task(endpoint) + 1 == coll->gone)
+            return coll->gone;
+        if (mark == 0 && message_has_gone(group->context, endpoint))
+            mark = endpoint_task(endpoint) + 1;
+    }
+    gone_note(group->context, mark);
+    return mark;
+}
+
+pami_result_t gone_error(const struct group *group, const char *otherwise)
+{
+    uint32_t mark = gone_look(group);
+
+    if (mark != 0)
+        return error_set(PAMI_ERROR, "PAMI_Collective: a member, task %u, has gone", mark - 1);
+    return error_set(PAMI_ERROR, "PAMI_Collective: %s", otherwise);
+}
+
+bool gone_any(const struct group *group)
+{
+    uint32_t mark = group->context->coll->gone;
+
+    for (uint32_t i = 0; mark != 0 && i < group->size; i++) {
+        uint32_t endpoint = topology_endpoint(group->topology, i);
+
+        if (message_has_gone(group->context, endpoint) ||
+            (endpoint_task(endpoint) + 1 == mark && i != group->rank &&
+             message_expect(group->context, endpoint) != 0))
+            return true;
+    }
+    return false;
+}
