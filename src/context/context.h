@@ -132,7 +132,7 @@ struct retry {
 #define CONTEXT_MAGIC UINT64_C(0x70616d6963747874)
 
 struct context {
-    uint64_t magic; /* CONTEXT_MAGIC while alive */
+    uint64_t magic; /* CONTEXT_MAGIC while alive; first, for context_from_handle */
     struct client_core *core;
     uint32_t endpoint;
     uint32_t offset;
@@ -166,12 +166,13 @@ struct context {
     struct workqueue work;
 };
 
-/* NULL unless the handle is a live context's. Reads the memory it points at. */
+/* NULL unless the handle is a live context's. Reads only the word that it points at: what is no
+ * context may be aligned less. */
 static inline struct context *context_from_handle(pami_context_t handle)
 {
-    struct context *context = (struct context *)handle;
+    const uint64_t *magic = (const uint64_t *)handle;
 
-    return likely(context != NULL && context->magic == CONTEXT_MAGIC) ? context : NULL;
+    return likely(magic != NULL && *magic == CONTEXT_MAGIC) ? (struct context *)handle : NULL;
 }
 
 /*
@@ -222,9 +223,9 @@ bool context_unlock(struct context *context);
 static inline const char *context_fault(pami_context_t handle)
 {
 #ifdef PAMI_MISUSE_CHECKS
-    const struct context *context = (const struct context *)handle;
+    const uint64_t *magic = (const uint64_t *)handle;
 
-    if (context != NULL && context->magic == MISUSE_DESTROYED)
+    if (magic != NULL && *magic == MISUSE_DESTROYED)
         return "was destroyed";
 #endif
     return handle == NULL ? "NULL" : "not a context";

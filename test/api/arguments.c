@@ -45,6 +45,7 @@ static void refuse(const pami_send_immediate_t *message, pami_result_t result, c
 int main(void)
 {
     static char memory[16];
+    static uint64_t strange[8]; /* no contexts, and not aligned as they are */
     pami_send_immediate_t good, bad;
     pami_send_t send;
     pami_send_typed_t typed;
@@ -82,6 +83,8 @@ int main(void)
     CHECK_REFUSED(PAMI_Send(PAMI_CONTEXT_NULL, &send), PAMI_INVAL, "context");
     CHECK_REFUSED(PAMI_Send_immediate(PAMI_CONTEXT_NULL, &good), PAMI_INVAL, "context");
     CHECK_REFUSED(PAMI_Send_typed(PAMI_CONTEXT_NULL, &typed), PAMI_INVAL, "context");
+    for (size_t i = 0; i < 8; i++)
+        CHECK_REFUSED(PAMI_Send(&strange[i], &send), PAMI_INVAL, "context");
     CHECK_REFUSED(PAMI_Send(job.context[0], NULL), PAMI_INVAL, "parameters");
     CHECK_REFUSED(PAMI_Send_immediate(job.context[0], NULL), PAMI_INVAL, "parameters");
     CHECK_REFUSED(PAMI_Send_typed(job.context[0], NULL), PAMI_INVAL, "parameters");
