@@ -104,10 +104,12 @@ static void asked(struct context *context, struct group *group, const struct fli
     uint64_t next = group->state->top->sequence;
     struct flight_head answer = *head;
 
-    if (head->word & FLIGHT_OVER)
+    if (head->word & FLIGHT_OVER) {
         shared_asked(context->shared, head,
                      next - (uint32_t)((uint32_t)next - head->sequence) + (machine == NULL));
-    else if (machine != NULL && shared_run_is_there(machine))
+        if (machine != NULL && shared_run_disagrees(machine, head->word))
+            coll_give_up(group, head->sequence, PAMI_INVAL);
+    } else if (machine != NULL && shared_run_is_there(machine))
         coll_give_up(group, head->sequence, PAMI_INVAL);
     if (machine != NULL)
         return;
@@ -127,6 +129,18 @@ static void asked_early(struct context *context, const struct flight_head *head,
     if (top == NULL || !gone_any(top))
         return;
     answer.word = FLIGHT_OVER | (head->word & FLIGHT_CHANNEL_MASK) | gone_word(context);
+    flight_tell(context, &answer, origin, 0);
+}
+
+/* A member that has destroyed the geometry has all of its runs behind it. */
+static void asked_outside(struct context *context, const struct flight_head *head, uint32_t origin)
+{
+    struct flight_head answer = *head;
+
+    if (!geometry_is_over(context, head->identity))
+        return;
+    flight_forget(&context->coll->flights, head->identity);
+    answer.word = FLIGHT_OVER | (head->word & FLIGHT_CHANNEL_MASK);
     flight_tell(context, &answer, origin, 0);
 }
 
@@ -161,9 +175,11 @@ void ask_arrive(struct context *context, struct flight *flight, const struct fli
     struct group *group =
         coll_group_at(context, head->identity, head->word & FLIGHT_CHANNEL_MASK, head->sequence);
 
-    if (group == NULL) { /* not begun here */
-        if (head->word & FLIGHT_ASK)
+    if (group == NULL) { /* not begun here, or destroyed */
+        if (head->word & FLIGHT_ASK) {
             asked_early(context, head, origin);
+            asked_outside(context, head, origin);
+        }
         return;
     }
     if (!(head->word & FLIGHT_ASK))

@@ -135,6 +135,10 @@ static inline struct group *geometry_group(struct geometry *geometry, struct con
 /* The group of a context by identity (arriving messages), NULL: unknown, or not opened yet. */
 struct group *geometry_find(struct context *context, uint64_t identity);
 
+/* This task, which was a member of it, has destroyed the geometry with this identity. False also
+ * while that cannot be told because one is being created. */
+bool geometry_is_over(struct context *context, uint64_t identity);
+
 /* The world of a client; lives as long as the client. */
 struct geometry *geometry_world(struct client_core *core);
 

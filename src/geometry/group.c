@@ -91,6 +91,25 @@ struct group *geometry_find(struct context *context, uint64_t identity)
     return u64map_get(&own->groups, identity);
 }
 
+/* A member has called for the creation of each geometry that others know. */
+bool geometry_is_over(struct context *context, uint64_t identity)
+{
+    struct geometry_client *client = context->geometry->client;
+    struct list *item;
+    bool over = geometry_find(context, identity) == NULL;
+
+    pthread_mutex_lock(&client->lock);
+    list_for_each (item, &client->geometries) {
+        const struct geometry *geometry = list_entry(item, struct geometry, link);
+        int state = atomic_load_explicit(&geometry->state, memory_order_acquire); /* G1 */
+
+        over = over && state != GEOMETRY_FORMING &&
+               (state != GEOMETRY_READY || geometry->identity != identity);
+    }
+    pthread_mutex_unlock(&client->lock);
+    return over;
+}
+
 /* The caller owns the context. The geometry may be freed. */
 void group_close(struct group *group)
 {

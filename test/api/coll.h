@@ -46,6 +46,26 @@ static inline pami_algorithm_t algorithm_of(pami_geometry_t geometry, pami_xfer_
     return handle;
 }
 
+/* The algorithm of this name, in either list: the second part of "I0:Ring:AM:AM". Or none. */
+static inline pami_algorithm_t algorithm_named(pami_geometry_t geometry, pami_xfer_type_t type,
+                                               const char *name)
+{
+    struct algorithms all = algorithms_of(geometry, type);
+    pami_algorithm_t handle = PAMI_ALGORITHM_NULL;
+    size_t length = strlen(name);
+
+    for (int list = 0; list < 2; list++)
+        for (size_t i = 0; i < all.count[list]; i++) {
+            const char *part = strchr(all.metadata[list][i].name, ':');
+
+            CHECK(part != NULL);
+            if (strncmp(part + 1, name, length) == 0 && part[1 + length] == ':')
+                handle = all.handle[list][i];
+        }
+    algorithms_free(&all);
+    return handle;
+}
+
 /* An xfer as careless programs make it: what does not matter holds garbage. */
 static inline pami_xfer_t coll_xfer(pami_algorithm_t algorithm, struct told *told)
 {

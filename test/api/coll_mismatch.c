@@ -3,6 +3,7 @@
  * collective ends on all members, with an error on somebody; what comes before and after is right.
  * Also where the sizes make Auto take levels or not, an arena or messages, and where one of them is
  * nothing: then those with more may get all that they want.
+ * Then the same with another type than the others, by what Auto chooses.
  *
  *     coll_mismatch [--type N]
  *
@@ -130,6 +131,29 @@ static int errors(bool mine)
     return sum;
 }
 
+/* Of another type. Who waits for nobody in either may not learn of it. */
+static void disagree_about_type(pami_xfer_type_t type, pami_xfer_type_t other, uint64_t seed)
+{
+    struct op *before, *after;
+    struct told told;
+    bool odd = job.task == seed % job.tasks;
+    pami_xfer_type_t own = odd == (seed % 3 != 0) ? other : type;
+    pami_xfer_t xfer = coll_xfer(algorithm_of(world_of(&job), own), &told);
+
+    before = begin_right(type, algorithm_of(world_of(&job), type), seed, "Auto");
+    arguments(own, 1 + seed % 2 * 20, &xfer.cmd);
+    coll_start(job.context[0], &xfer);
+    after = begin_right(type, algorithm_of(world_of(&job), type), seed + 1, "Auto");
+    WAIT_WITH(job_advance(&job); if (test_now() > until_ - test_limit() * 0.5)
+                                     FAIL("type %d, others %d, seed %d: hangs: %u %u %u", (int)own,
+                                          (int)(own == type ? other : type), (int)seed,
+                                          before->told.count, told.count, after->told.count),
+                                 told.count != 0);
+    end_right(before);
+    end_right(after);
+    (void)errors(false);
+}
+
 static void disagree(pami_xfer_type_t type, pami_algorithm_t algorithm, const char *name,
                      size_t few, size_t many, uint64_t seed)
 {
@@ -190,6 +214,9 @@ int main(int argc, char **argv)
         }
         algorithms_free(&all);
     }
+    for (size_t i = 0; i < OP_TYPES && only < 0; i++)
+        for (size_t step = 1; step < OP_TYPES; step += 4)
+            disagree_about_type(op_types[i], op_types[(i + step) % OP_TYPES], i + step);
     job_barrier(&job);
     op_end();
     free(source);

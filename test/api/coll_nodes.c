@@ -219,18 +219,10 @@ static void check(const struct op *o)
 /* The algorithm of this name, or the first one. */
 static pami_algorithm_t handle_of(struct op *o, const char *name)
 {
-    struct algorithms all = algorithms_of(o->team->geometry, o->type);
-    pami_algorithm_t handle = all.handle[0][0];
+    pami_algorithm_t handle = algorithm_named(o->team->geometry, o->type, name);
 
-    o->name = "Auto";
-    for (int list = 0; list < 2; list++)
-        for (size_t i = 0; i < all.count[list]; i++)
-            if (strcmp(all.metadata[list][i].name, name) == 0) {
-                handle = all.handle[list][i];
-                o->name = name;
-            }
-    algorithms_free(&all);
-    return handle;
+    o->name = handle != PAMI_ALGORITHM_NULL ? name : "Auto";
+    return handle != PAMI_ALGORITHM_NULL ? handle : algorithm_of(o->team->geometry, o->type);
 }
 
 /* Own data into the buffer that is read. */

@@ -8,8 +8,8 @@
  * A member that goes meanwhile makes the leader refuse. Without the leader everything in the arena
  * fails, with word to everybody.
  *
- * When a group goes, members forget its arenas at once; the leader keeps the memory until every
- * member's DONE counter has reached the last tick, because others may still be reading.
+ * When a group goes, members forget its arenas at once, and say so by a DONE counter that
+ * nothing exceeds; the leader keeps the memory until every member has, or has gone.
  */
 #include "coll/shared/arena.h"
 
@@ -66,14 +66,28 @@ static void tell(struct arena *arena, uint32_t member, struct arena_note note)
 
 /* ---- the leader ---- */
 
+/* The least tick that anybody says. */
+static void say_broken(struct arena *arena)
+{
+    _Atomic uint64_t *word = &arena_head(arena)->count;
+    uint64_t said = 0;
+
+    arena_say_gone(arena);
+    while ((said == 0 || said > arena->broken) &&
+           !atomic_compare_exchange_weak_explicit(word, &said, arena->broken, memory_order_acq_rel,
+                                                  memory_order_acquire))
+        continue;
+}
+
 /* The end of opening. Who has given up meanwhile says so now, where all members look; without an
  * arena there is nothing to say. */
 static void opened(struct arena *arena, bool ready)
 {
     arena->state = ready ? ARENA_READY : ARENA_FAILED;
-    if (ready && arena->broken)
-        arena_break(arena);
-    arena->broken = ready && arena->broken;
+    if (ready && arena->broken != 0)
+        say_broken(arena);
+    if (!ready)
+        arena->broken = 0;
 }
 
 static void commit(struct arena *arena)
@@ -126,6 +140,7 @@ static int allocate(struct arena *arena)
 
     if (device == NULL)
         return -ENODEV;
+    arena_reap(shared);
     if (arena->crowded)
         error = allocate_wide(arena, device);
     if (error != 0) {
@@ -359,12 +374,12 @@ uint32_t arena_gone(const struct arena *arena)
     return (uint32_t)atomic_load_explicit(&arena_head(arena)->segments, memory_order_relaxed);
 }
 
-void arena_break(struct arena *arena)
+void arena_break(struct arena *arena, uint64_t tick)
 {
-    arena->broken = true;
-    arena_say_gone(arena);
+    if (arena->broken == 0 || arena->broken > tick + 1)
+        arena->broken = tick + 1;
     if (arena->state == ARENA_READY)
-        atomic_store_explicit(&arena_head(arena)->count, 1, memory_order_release);
+        say_broken(arena);
     if (!list_empty(&arena->machines))
         shared_poll_later(arena);
 }
@@ -376,7 +391,7 @@ void shared_gone(struct shared *shared, uint32_t endpoint)
     list_for_each (item, &shared->arenas) {
         struct arena *arena = list_entry(item, struct arena, link);
 
-        for (uint32_t i = 0; i < arena->size && !arena->broken; i++)
+        for (uint32_t i = 0; i < arena->size; i++)
             if (arena->endpoints[i] == endpoint)
                 member_has_left(arena, i);
         if (arena->lost && arena->rank == 0 && arena->state == ARENA_OPENING)
@@ -388,6 +403,8 @@ void arena_drop(struct arena *arena)
 {
     struct device *device = core_heap_device(arena->shared->context->core);
 
+    if (arena->state == ARENA_READY)
+        arena_say_done_before(arena, ARENA_OVER); /* A5: the last store to it */
     if (arena->block != NULL)
         device->ops->heap_free(device, arena->block);
     arena->shared->wide_bytes -= arena->wide_bytes;
@@ -417,10 +434,28 @@ bool arena_look_done(struct arena *arena, struct arena_position position)
     return !arena_is_behind(least, position);
 }
 
-bool arena_may_go(struct arena *arena)
+bool arena_may_go(const struct arena *arena)
 {
-    return arena->block == NULL || arena->state != ARENA_READY ||
-           arena_all_done(arena, (struct arena_position){arena->reserved, 0});
+    if (arena->block == NULL || arena->state != ARENA_READY)
+        return true;
+    for (uint32_t i = 0; i < arena->size; i++)
+        if (i != arena->rank && !arena->left[i] &&
+            atomic_load_explicit(&arena_done(arena, i)->count, memory_order_acquire) /* A5 */ !=
+                ARENA_OVER)
+            return false;
+    return true;
+}
+
+void arena_reap(struct shared *shared)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &shared->arenas) {
+        struct arena *arena = list_entry(item, struct arena, link);
+
+        if (arena->closing && list_empty(&arena->active) && arena_may_go(arena))
+            arena_drop(arena);
+    }
 }
 
 void arena_group_closed(struct shared *shared, uint64_t identity)

@@ -11,7 +11,7 @@
  * t modulo the number of slices (PAMI_COLL_SLICES) of the lines: for each member one for a counter
  * and a few bytes of data. What is longer goes in segments: segment k lies in slice t + k, modulo
  * that number, of the buffers. Every line and every buffer has one writer. Counters only grow, so
- * nothing is ever reset (but the arrival counter of a crowded arena, by its last arriver).
+ * nothing is ever reset.
  *
  * A counter is a stamp: tick + 1, and below it a check of what the member believes the collective
  * to be. Who reads the stamp of a member with another check knows that they disagree, and fails;
@@ -24,6 +24,8 @@
  *                                                                (release)
  *   A4  a writer sees all DONE counters behind whatever it used a slice for the last time, before
  *       it writes there again                                    (acquire, pairs with A3)
+ *   A5  a member that leaves the arena alone for ever stores ARENA_OVER there, and the leader sees
+ *       that of all members before it frees the memory              (release, acquire)
  */
 #ifndef LIBPAMI_COLL_SHARED_ARENA_H
 #define LIBPAMI_COLL_SHARED_ARENA_H
@@ -42,6 +44,7 @@
 
 #define ARENA_SLICES 4u  /* there is room for; those that are not used are address space only */
 #define ARENA_INLINE 56u /* bytes of data beside a counter */
+#define ARENA_OVER UINT64_MAX
 
 /* Stamps: the tick after which, and what was believed of it. */
 #define ARENA_CHECK_BITS 16
@@ -91,8 +94,8 @@ struct arena {
     bool stranded;       /* ... and a machine waits for one of them */
     bool crowded;        /* more tasks than processors, as the leader sees it */
     bool closing;        /* the group has gone */
-    bool broken;         /* a member is missing, or a collective was given up: nothing works here */
-    uint32_t answers;    /* leader: members that have mapped it, or have not */
+    uint64_t broken; /* 0, or tick + 1: a member is missing; from there on all ends with an error */
+    uint32_t answers; /* leader: members that have mapped it, or have not */
     bool refused;
     void *block;          /* leader: what the heap has given */
     char *memory;         /* as mapped here */
@@ -114,9 +117,9 @@ enum arena_kind {
     LINE_KINDS
 };
 
-/* In front of the lines: a line whose counter is not 0 when the arena is broken, and with who has
- * gone, then these, always ARENA_SLICES: who arrives at a tick may not have had those before, which
- * others still wait in. */
+/* In front of the lines: a line whose counter is 0, or tells where the arena is broken, and with
+ * who has gone, then these, always ARENA_SLICES: who arrives at a tick may not have had those
+ * before, which others still wait in. */
 struct arena_slice {
     struct arena_line arrived; /* crowded: members that have arrived at the tick */
     struct arena_line release; /* crowded: the last arriver's result */
@@ -240,12 +243,16 @@ struct arena *arena_get(struct group *group);
 /* The group goes: its arenas are freed when all members are done with them. */
 void arena_group_closed(struct shared *shared, uint64_t identity);
 
-/* Its collectives end with an error, on all members, now and ever. */
-void arena_break(struct arena *arena);
+/* Collectives from this tick on end with an error, on all members. Those before it may end well on
+ * members that have not looked yet. */
+void arena_break(struct arena *arena, uint64_t tick);
 
 /* Nobody looks at a closing arena any more, so that it may be dropped. */
-bool arena_may_go(struct arena *arena);
+bool arena_may_go(const struct arena *arena);
 void arena_drop(struct arena *arena);
+
+/* Drop those whose group has gone on all members. */
+void arena_reap(struct shared *shared);
 
 /* Look at the arena in every pass until nothing is to be done any more. */
 void shared_poll_later(struct arena *arena);

@@ -26,7 +26,8 @@ static size_t ask_members(struct arena *arena, const struct shared_machine *mach
     const struct flight_head head = {
         .identity = arena->identity,
         .sequence = (uint32_t)arena_number(machine->tick),
-        .word = arena->channel,
+        .word = arena->channel | (uint32_t)(machine->stamp & ARENA_CHECK_MASK)
+                                     << SHARED_CHECK_SHIFT,
     };
 
     for (uint32_t i = 0; i < arena->size; i++)
@@ -41,6 +42,7 @@ size_t shared_ask(struct shared *shared, bool now)
     struct list *item;
     size_t asked = 0;
 
+    arena_reap(shared);
     list_for_each (item, &shared->arenas) {
         struct arena *arena = list_entry(item, struct arena, link);
         const struct shared_machine *machine = first_of(arena);

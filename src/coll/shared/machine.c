@@ -256,17 +256,32 @@ static uint64_t stamp_of_failure(const struct shared_machine *machine)
     return tick | (machine->failure == PAMI_ERROR ? ARENA_FAILED_ELSEWHERE : ARENA_DISAGREE);
 }
 
-/* The last one combines for all, or tells all that they disagree. */
-static void arrive(struct shared_machine *machine)
+/* Arrivals are counted below the tick: what is left of one in which not all came does not count. */
+static bool is_last(struct arena_slice *slice, uint64_t tick, uint32_t size)
 {
-    struct arena_slice *slice = arena_slice(machine->arena, machine->tick);
+    const uint64_t none = (tick + 1) << ARENA_CHECK_BITS;
+    uint64_t count, seen;
+
+    cpu_prefetch_write(&slice->arrived);
+    seen = atomic_load_explicit(&slice->arrived.count, memory_order_relaxed);
+    do {
+        count = (seen < none ? none : seen) + 1;
+        if (unlikely((count ^ none) >> ARENA_CHECK_BITS != 0)) /* of a later one */
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&slice->arrived.count, &seen, count,
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    return count == none + size;
+}
+
+/* The last one combines for all, or tells all that they disagree. */
+static void arrive(struct shared_machine *machine, uint64_t tick)
+{
+    struct arena_slice *slice = arena_slice(machine->arena, tick);
     uint64_t stamp = machine->stamp;
 
     TSAN_RELEASE(slice); /* the last one may be another process */
-    if (atomic_fetch_add_explicit(&slice->arrived.count, 1, memory_order_acq_rel) !=
-        machine->arena->size - 1)
+    if (!is_last(slice, tick, machine->arena->size))
         return;
-    atomic_store_explicit(&slice->arrived.count, 0, memory_order_relaxed);
     if (machine->failure != PAMI_SUCCESS || !all_agree(machine))
         stamp = stamp_of_failure(machine);
     else
@@ -289,7 +304,7 @@ static bool run_counted(struct shared_machine *machine)
         if (machine->call.kind != SHARED_BARRIER)
             publish(machine, LINE_POST, 1);
         machine->posted = 1;
-        arrive(machine);
+        arrive(machine, machine->tick);
     }
     if (!has_come(machine, atomic_load_explicit(&slice->release.count, memory_order_acquire))) {
         arena->stranded = arena->lost; /* who left after the release had seen it */
@@ -321,7 +336,7 @@ static void leave(struct shared_machine *machine)
 
     if (!arrived && machine->arena->crowded && machine->arena->size > 2 &&
         (call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE))
-        arrive(machine);
+        arrive(machine, machine->tick);
     publish_done(machine, machine->segments);
 }
 
@@ -346,7 +361,7 @@ static bool run_skip(struct shared_machine *skip)
                               skip->stamp, memory_order_release);
     }
     if (skip->counted)
-        arrive(skip);
+        arrive(skip, skip->tick - GROUP_BLOCK); /* of the collective itself */
     return true;
 }
 
@@ -391,11 +406,14 @@ static bool run(struct shared_machine *machine)
 }
 
 /* Some member has said so, or this one knows by itself. */
-static bool is_broken(struct arena *arena)
+static bool is_broken(const struct shared_machine *machine)
 {
-    if (!arena->broken && arena->state == ARENA_READY)
-        arena->broken = atomic_load_explicit(&arena_head(arena)->count, memory_order_acquire) != 0;
-    return arena->broken;
+    struct arena *arena = machine->arena;
+    uint64_t said = atomic_load_explicit(&arena_head(arena)->count, memory_order_acquire);
+
+    if (unlikely(said != 0) && (arena->broken == 0 || arena->broken > said))
+        arena->broken = said;
+    return unlikely(arena->broken != 0) && machine->tick + 1 >= arena->broken;
 }
 
 /* It waits, maybe for those who wait for ticks that this member, which disagreed, never had. */
@@ -421,7 +439,7 @@ static int run_arena(struct arena *arena)
             machine->counted = is_counted(machine);
         if (unlikely(machine->segments == 0) && arena->state == ARENA_READY)
             set_segments(machine);
-        if (arena->state == ARENA_READY && is_broken(arena))
+        if (arena->state == ARENA_READY && is_broken(machine))
             result = PAMI_ERROR;
         else if (arena->state != ARENA_READY)
             result = PAMI_EAGAIN;
@@ -431,7 +449,7 @@ static int run_arena(struct arena *arena)
             say_where(machine);
             break;
         } else {
-            arena_break(arena);
+            arena_break(arena, machine->tick);
             result = PAMI_ERROR;
         }
         list_remove(&machine->link);
@@ -447,8 +465,6 @@ static bool has_work(struct arena *arena)
 
     if (arena->closing && arena->state == ARENA_OPENING)
         shared_drop(arena);
-    if (arena->closing && list_empty(&arena->machines))
-        return !arena_may_go(arena);
     if (list_empty(&arena->machines))
         return false;
     first = list_entry(arena->machines.next, struct shared_machine, link);
@@ -456,7 +472,7 @@ static bool has_work(struct arena *arena)
     return first->started && (first->row != NULL || arena->state != ARENA_OPENING);
 }
 
-/* Arenas are taken off the list, and freed, here only. */
+/* Arenas are taken off the list here only. */
 static int run_all(struct retry *retry, struct context *context)
 {
     struct shared *shared = container_of(retry, struct shared, retry);
@@ -472,7 +488,7 @@ static int run_all(struct retry *retry, struct context *context)
         if (has_work(arena))
             continue;
         list_remove(&arena->active);
-        if (arena->closing)
+        if (arena->closing && arena_may_go(arena)) /* else arena_reap will */
             arena_drop(arena);
     }
     shared->running = false;
@@ -530,7 +546,7 @@ void shared_drop(struct arena *arena)
 void shared_give_up(struct shared_machine *machine)
 {
     list_remove(&machine->link);
-    arena_break(machine->arena);
+    arena_break(machine->arena, machine->tick);
 }
 
 void shared_machines_init(struct shared *shared)

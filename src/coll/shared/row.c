@@ -393,6 +393,14 @@ bool shared_run_misses(const struct machine *machine, uint32_t endpoint)
            shared_misses(&run_of_const(machine)->shared, endpoint);
 }
 
+bool shared_run_disagrees(const struct machine *machine, uint32_t word)
+{
+    const struct shared_machine *shared = &run_of_const(machine)->shared;
+
+    return shared_run_is_there(machine) && !shared->abandoned &&
+           ((shared->stamp ^ word >> SHARED_CHECK_SHIFT) & ARENA_CHECK_MASK) != 0;
+}
+
 int shared_make(struct group *group, const struct algorithm *row, struct collective *collective,
                 struct machine **machine)
 {

@@ -24,6 +24,9 @@
 #include "coll/shared/arena.h"
 #include "type/type.h"
 
+/* Where questions have the check of a stamp: in that of a flight. */
+#define SHARED_CHECK_SHIFT 8u
+
 /* Own data up to this is read at the call, if need be into memory of ours: programs pass stack
  * memory. */
 #define SHARED_KEEP_BYTES 512u
@@ -123,6 +126,7 @@ void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, bool c
 
 /* ---- doubt.c: see ask.h ---- */
 
+/* What members believe of the collective they ask about is in the check of the word. */
 /* Ask about the collectives that are stuck in arenas. Returns how many questions. */
 size_t shared_ask(struct shared *shared, bool now);
 
@@ -138,6 +142,8 @@ bool shared_misses(const struct shared_machine *machine, uint32_t endpoint);
 bool shared_run_is(const struct machine *machine);
 bool shared_run_is_there(const struct machine *machine);
 bool shared_run_misses(const struct machine *machine, uint32_t endpoint);
+/* Who asks about this run with such a word runs something else there. */
+bool shared_run_disagrees(const struct machine *machine, uint32_t word);
 
 /* ---- between the files of this folder ---- */
 

@@ -19,7 +19,7 @@ static void skip_before(struct arena *arena, uint64_t tick, bool counts)
     struct list *place = arena->machines.prev;
 
     if (skip == NULL) {
-        arena_break(arena);
+        arena_break(arena, tick - 1);
         return;
     }
     skip->arena = arena;
