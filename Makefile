@@ -117,7 +117,7 @@ benches  := $(addprefix $(BUILD)/,$(bench_names))
 tests    := $(addprefix $(BUILD)/,$(test_names))
 
 # Programs that look inside are linked with all internal symbols, the others with the shared library.
-inside_names := $(filter test/unit/% test/fuzz/%,$(test_names))
+inside_names := $(filter test/unit/% test/fuzz/% test/fault/phases,$(test_names))
 public_names := $(filter-out $(inside_names),$(test_names)) $(example_names) $(bench_names)
 
 soname  := libpami.so.$(MAJOR)

@@ -1,0 +1,88 @@
+#!/bin/bash
+# A member or a leader is killed in every phase of a collective; see phases.c. The phases that there
+# are must all have been met.
+#
+# Run: args="shared" timeout=120
+# Run: args="nodes" timeout=120
+# Run: args="messages" timeout=120
+
+. "$(dirname "$0")/functions"
+dying=$build/test/fault/phases
+tasks=16
+most=2
+
+# PAMI_XFER_*, in pami_sys.h
+broadcast=0 allreduce=1 reduce=2 allgather=3 scatter=6 gather=9 barrier=12 alltoall=13 scan=16
+reduce_scatter=17
+
+# every NODES OPTION...: as many jobs as the phases need, but for the phases far behind
+every() {
+    local nodes=$1 from=1 stores=1 jobs_before=$jobs
+    shift
+    while [ $from -le $((stores + 1)) ] && [ $((jobs - jobs_before)) -lt "$most" ]; do
+        job 137 $((2 * nodes)) -n $tasks --nodes "$nodes" --keep-going -- \
+            --nodes "$nodes" --from $from "$@"
+        stores=$(sed -n 's/^stores //p' "$scratch/out")
+        grep '^phase ' "$scratch/out" >>"$scratch/phases"
+        [ -n "$stores" ] || return
+        from=$((from + tasks - 2 * nodes - 1))
+    done
+}
+
+# met NAME...: somebody was killed before a store of each of these names
+met() {
+    local name
+    for name in "$@"; do
+        grep -qx "phase $name" "$scratch/phases" || {
+            echo "FAILED: nobody died in the phase '$name'"
+            failures=$((failures + 1))
+        }
+    done
+}
+
+shared() {
+    local type
+    # What leads the arena is the root as well.
+    for type in $barrier $broadcast $allreduce $reduce $scatter $alltoall $scan; do
+        every 1 --row Shared --type "$type" --rank 0
+        every 1 --row Shared --type "$type" --rank 1 --calm --late
+    done
+    for type in $broadcast $allreduce $gather $reduce_scatter; do
+        every 1 --row Shared --type "$type" --words 4000 --rank 0 --calm
+        every 1 --row Shared --type "$type" --words 20000 --rank 1 --late
+    done
+    for type in $barrier $allreduce; do
+        every 1 --row Shared --type "$type" --rank 1 --late
+        every 1 --row Shared --type "$type" --rank 1 --calm
+        every 1 --row Shared --type "$type" --rank 1 --cold --late
+    done
+    every 1 --row Shared --type $barrier --rank 0 --cold
+    every 1 --row Shared --type $allreduce --rank 2 --twice --words 4000
+    met arrive release post result done fill complete
+}
+
+nodes() {
+    local type
+    for type in $barrier $broadcast $allreduce $allgather; do
+        every 2 --row Hierarchical --type "$type" --rank 0
+        every 2 --row Hierarchical --type "$type" --rank 1 --late
+    done
+    export PAMI_COLL_SEGMENT=4096
+    every 2 --row PipelinedHierarchical --type $broadcast --words 3000 --rank 0
+    every 2 --row PipelinedHierarchical --type $allreduce --words 3000 --rank 1 --late
+    every 2 --row MultiLeader --type $reduce --words 3000 --rank 1
+    met post done fill send complete
+}
+
+messages() {
+    every 1 --row Binomial --type $broadcast --words 1000 --rank 0
+    every 1 --row Binomial --type $broadcast --words 1000 --rank 1
+    every 1 --row RecursiveDoubling --type $allreduce --rank 1
+    every 1 --row Dissemination --type $barrier --rank 1
+    every 1 --row Pairwise --type $alltoall --rank 1
+    met send complete
+}
+
+"$@"
+sort "$scratch/phases" | uniq -c
+finish
