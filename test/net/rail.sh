@@ -22,17 +22,6 @@ on 1 cat /proc/net/tcp | awk '$4 == "01" { print $2; print $3 }' | sed 's/.*://'
     done >"$scratch/ports"
 : >"$scratch/large"
 sleep 2
-start=$(now)
-mv "$scratch/ports" "$scratch/keep"
-all 'gone after\|nothing for'
-passed=$(($(now) - start))
-cat "$scratch"/task.?
-for i in 0 1; do
-    grep -q "^task $i: gone after" "$scratch/task.$i" || complain "task $i does not notice"
-    grep -q 'do not end' "$scratch/task.$i" && complain "task $i: later operations do not end"
-done
+lost mv "$scratch/ports" "$scratch/keep"
 grep -q 'a rail of PAMI_OFI_RAILS' "$scratch"/task.? || complain 'nobody says why'
-[ $passed -lt $((15000 * factor)) ] || complain "took $passed ms"
-kill $job 2>/dev/null
-wait $job 2>/dev/null
 finish
