@@ -21,4 +21,10 @@ for way in $(ways $START 0); do
     [ "$status" = 0 ] && job 0 2 -n 3 -- --way "$way" || job "$status" 0 -n 3 -- --way "$way"
 done
 
+# Where files may not be as large as the segment that is an error with a text, not a signal.
+what="limited files"
+(ulimit -f 1000 && "$pamirun" -n 2 "$build/examples/hello") >"$scratch/out" 2>"$scratch/err"
+[ $? = 1 ] && grep -q "cannot make a segment of .*File too large" "$scratch/err" ||
+    complain "a segment larger than files may be"
+
 finish

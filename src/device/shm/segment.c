@@ -118,8 +118,11 @@ static void layout_init(struct segment_layout *layout, const struct segment_para
 /* Make the file and write its header page. The descriptor or negative errno. */
 static int make_file(const struct segment_layout *layout)
 {
-    int fd = memfd_create("pami-segment", MFD_CLOEXEC);
+    int fd;
 
+    if (layout->file_bytes > limit_of(RLIMIT_FSIZE))
+        return -EFBIG; /* by the call itself, SIGXFSZ would end the process */
+    fd = memfd_create("pami-segment", MFD_CLOEXEC);
     if (fd < 0)
         return -errno;
     if (ftruncate(fd, (off_t)layout->file_bytes) != 0 ||
