@@ -4,6 +4,7 @@
  * overlaploop.h; compare mpi_overlap.
  *
  *     pamirun -n 2 overlap [message] [allreduce] [alltoall] [--min N] [--max N] [--rounds N]
+ *                        [--memory]
  *
  * Besides, overlap_cost,1: what a computation takes longer while the thread is there and asleep,
  * percent.
@@ -144,14 +145,15 @@ static void port_finish(void)
     }
 }
 
-/* Asleep while nothing is asked for. */
 static void port_serve(size_t bytes, uint64_t seed)
 {
     pami_send_t message = {.send = {.dispatch = DATA, .dest = port.peer}};
 
     while (port.asked == port.served) {
-        PAMIX_Context_wait(context_of_job(), 100000);
         job_poll_one(context_of_job());
+        if (overlap_port.yields) {
+            sched_yield();
+        }
     }
     port.served++;
     bench_fill(overlap_port.send, bytes, seed);

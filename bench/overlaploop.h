@@ -21,7 +21,10 @@
  *   _thread  that never calls it, with the thread. Rank 1 computes nothing and lets others have its
  *            processor while it waits, so the thread has one; but where there are two of them, what
  *            both ranks do for the communication is done there, hence a long computation
- * and _begin, how long the program is held up by begin in the last of these modes.
+ * and where the rest goes in the last of these modes, us: _begin, how long begin holds the program
+ * up, _stretch, how much longer the computation takes, and _finish, how long it waits at the end.
+ *
+ * With --memory the computation reads memory as fast as it can, without it none at all.
  */
 #ifndef LIBPAMI_BENCH_OVERLAPLOOP_H
 #define LIBPAMI_BENCH_OVERLAPLOOP_H
@@ -31,7 +34,9 @@
 #define OVERLAP_POLLS_MAX 100
 #define OVERLAP_ROUNDS_MAX 2000
 #define OVERLAP_WARM 10
-#define OVERLAP_MUCH 262144 /* bytes from which on a quarter of the rounds is enough */
+#define OVERLAP_STRIDE 8        /* a cache line at each step */
+#define OVERLAP_DATA (2u << 20) /* numbers: more than fits a cache */
+#define OVERLAP_MUCH 262144     /* bytes from which on a quarter of the rounds is enough */
 
 enum overlap_kind {
     OVERLAP_MESSAGE,
@@ -64,18 +69,30 @@ struct overlap_port {
 };
 
 static struct overlap_port overlap_port;
-static double overlap_began; /* ns that begin has taken */
+
+struct overlap_parts {
+    double begin, compute, finish; /* ns */
+};
+
+static struct overlap_parts overlap_last; /* of the last round that communicated */
 
 /* ---- computation ---- */
 
 static volatile double overlap_sink;
+static double *overlap_data; /* NULL: the computation uses no memory */
 
 static inline void overlap_compute(uint64_t steps)
 {
     double x = overlap_sink;
 
-    for (uint64_t i = 0; i < steps; i++) {
-        x = x * 0.999 + 1.0;
+    if (overlap_data != NULL) {
+        for (uint64_t i = 0; i < steps; i++) {
+            x = x * 0.999 + overlap_data[i * OVERLAP_STRIDE % OVERLAP_DATA];
+        }
+    } else {
+        for (uint64_t i = 0; i < steps; i++) {
+            x = x * 0.999 + 1.0;
+        }
     }
     overlap_sink = x;
 }
@@ -130,7 +147,7 @@ static inline void overlap_verify(const struct overlap_case *c, uint64_t seed)
 static inline double overlap_round(const struct overlap_case *c, uint64_t seed)
 {
     bool computes = c->steps != 0 && (overlap_port.rank == 0 || c->mode == OVERLAP_POLLS);
-    uint64_t start;
+    uint64_t start, begun, computed, finished;
 
     overlap_port.yields = overlap_port.rank == 1 && c->mode == OVERLAP_THREAD;
     if (c->communicates && overlap_port.rank == 1 && c->kind == OVERLAP_MESSAGE) {
@@ -146,26 +163,32 @@ static inline double overlap_round(const struct overlap_case *c, uint64_t seed)
             bench_relax();
         }
     }
-    start = bench_now();
+    begun = start = bench_now();
     if (c->communicates) {
         overlap_port.begin(c->kind, c->bytes);
-        overlap_began = (double)(bench_now() - start);
+        begun = bench_now();
     }
     if (computes && c->mode == OVERLAP_POLLS && c->communicates) {
         overlap_compute_polling(c->steps, c->polls);
     } else if (computes) {
         overlap_compute(c->steps);
     }
+    computed = bench_now();
     if (c->communicates) {
         overlap_port.finish();
     }
-    return (double)(bench_now() - start);
+    finished = bench_now();
+    overlap_last.begin = (double)(begun - start);
+    overlap_last.compute = (double)(computed - begun);
+    overlap_last.finish = (double)(finished - computed);
+    return (double)(finished - start);
 }
 
-/* The median, on rank 0. *begin: that of begin alone, if not NULL. */
-static inline double overlap_medians(const struct overlap_case *c, double *begin)
+/* The median, on rank 0. *parts: medians of each of them, if not NULL. */
+static inline double overlap_medians(const struct overlap_case *c, struct overlap_parts *parts)
 {
-    static double times[OVERLAP_ROUNDS_MAX], begins[OVERLAP_ROUNDS_MAX];
+    static double times[OVERLAP_ROUNDS_MAX], begin[OVERLAP_ROUNDS_MAX];
+    static double compute[OVERLAP_ROUNDS_MAX], finish[OVERLAP_ROUNDS_MAX];
 
     for (size_t i = 0; i < OVERLAP_WARM + c->rounds; i++) {
         double ns = overlap_round(c, i);
@@ -175,11 +198,15 @@ static inline double overlap_medians(const struct overlap_case *c, double *begin
         }
         if (i >= OVERLAP_WARM) {
             times[i - OVERLAP_WARM] = ns;
-            begins[i - OVERLAP_WARM] = overlap_began;
+            begin[i - OVERLAP_WARM] = overlap_last.begin;
+            compute[i - OVERLAP_WARM] = overlap_last.compute;
+            finish[i - OVERLAP_WARM] = overlap_last.finish;
         }
     }
-    if (begin != NULL) {
-        *begin = bench_median(begins, c->rounds);
+    if (parts != NULL) {
+        parts->begin = bench_median(begin, c->rounds);
+        parts->compute = bench_median(compute, c->rounds);
+        parts->finish = bench_median(finish, c->rounds);
     }
     return bench_median(times, c->rounds);
 }
@@ -205,7 +232,8 @@ static inline void overlap_emit(const struct overlap_case *c, const char *what, 
 static inline void overlap_size(enum overlap_kind kind, size_t bytes, size_t rounds)
 {
     struct overlap_case c = {.kind = kind, .bytes = bytes, .rounds = rounds, .communicates = true};
-    double comm = overlap_median(&c), alone, both, begin;
+    double comm = overlap_median(&c), alone, both;
+    struct overlap_parts parts;
     uint64_t steps = overlap_port.tell(overlap_steps(4 * comm));
 
     overlap_emit(&c, "us", "us", comm / 1e3);
@@ -225,18 +253,21 @@ static inline void overlap_size(enum overlap_kind kind, size_t bytes, size_t rou
         if (threaded) {
             overlap_port.thread(true);
         }
-        both = overlap_medians(&c, &begin);
+        both = overlap_medians(&c, &parts);
         if (threaded) {
             overlap_port.thread(false);
         }
         overlap_emit(&c, overlap_modes[mode], "%", 100 * (comm + alone - both) / comm);
         if (mode == OVERLAP_THREAD) {
-            overlap_emit(&c, "begin", "us", begin / 1e3);
+            overlap_emit(&c, "begin", "us", parts.begin / 1e3);
+            overlap_emit(&c, "stretch", "us", (parts.compute - alone) / 1e3);
+            overlap_emit(&c, "finish", "us", parts.finish / 1e3);
         }
     }
 }
 
-/* [message] [allreduce] [alltoall] [--min N] [--max N] [--rounds N]: 0 bytes, then 64, 256, ... */
+/* [message] [allreduce] [alltoall] [--min N] [--max N] [--rounds N] [--memory]: 0 bytes, then 64,
+ * 256, ... */
 static inline void overlap_main(int argc, char **argv)
 {
     size_t least = bench_option(argc, argv, "--min", 0);
@@ -248,6 +279,12 @@ static inline void overlap_main(int argc, char **argv)
     }
     overlap_port.send = bench_alloc(most);
     overlap_port.recv = bench_alloc(most);
+    if (bench_flag(argc, argv, "--memory")) {
+        overlap_data = bench_alloc(OVERLAP_DATA * sizeof(*overlap_data));
+        for (size_t i = 0; i < OVERLAP_DATA; i++) {
+            overlap_data[i] = 1.0;
+        }
+    }
     for (int kind = 0; kind < OVERLAP_KINDS; kind++) {
         if (!bench_wanted(argc, argv, overlap_kinds[kind])) {
             continue;

@@ -69,6 +69,7 @@ sub command
     push @arguments, '--blocking' if $contender =~ /-blocking$/;
     push @arguments, '--fixed' if $contender =~ /-fixed$/;
     push @arguments, '--thread' if $contender =~ /-thread$/;
+    push @arguments, '--overlap' if $contender =~ /-overlap$/;
     my $mpirun = $self->{mpirun}{$flavour};
     return (undef, 'not installed') if !$mpirun;
     return (undef, 'not built')     if !-x "$bench/peer/$program.$flavour";

@@ -109,7 +109,7 @@ sub add
             my $p = $out{peers}{$peer} = series($results->{$peer}, $row, $rounds, $value);
             $p->{unfair}  = $unfair{$peer};
             $p->{typical} = median(grep { defined } @{ $p->{fair} });
-            next if $p->{unfair} || !defined $p->{typical};
+            next if $p->{unfair} || $suite->{variants}{$peer} || !defined $p->{typical};
             my $best = $out{best} && $out{peers}{ $out{best} }{typical};
             $out{best} = $peer
                 if !defined $best

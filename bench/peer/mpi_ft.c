@@ -4,9 +4,9 @@
  *
  *     mpirun -n TASKS mpi_ft [S|W] [--slabs N] [--thread]
  *
- * --thread: the MPI has been told to make progress by a thread (MPICH: MPIR_CVAR_ASYNC_PROGRESS=1);
- * MPI_THREAD_MULTIPLE then. --slabs N: the transposes are sent in N pieces, begun as soon as they
- * are computed. Not pinned, as examples/ft is not, and MPI's thread is where there is room.
+ * --thread: a thread makes progress, see mpi_job.h; MPI_THREAD_MULTIPLE then. --slabs N: the
+ * transposes are sent in N pieces, begun as soon as they are computed. Not pinned, as examples/ft
+ * is not, and the thread is where there is room.
  */
 #include "mpi_job.h"
 
@@ -297,6 +297,9 @@ int main(int argc, char **argv)
     mpi_job_open(&ft.job, &argc, &argv, threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     setup();
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (threaded) {
+        mpi_job_thread_start();
+    }
     start = bench_now();
     forward();
     for (size_t i = 0; i < CLASS_ITERATIONS; i++) {
@@ -305,6 +308,9 @@ int main(int argc, char **argv)
     MPI_OK(MPI_Waitall(CLASS_ITERATIONS, ft.summing, mpi_job_no_statuses()));
     if (ft.job.rank == 0) {
         bench_emit("ft", (size_t)ft.job.size, "s", (double)(bench_now() - start) / 1e9);
+    }
+    if (threaded) {
+        mpi_job_thread_stop();
     }
     verify();
     MPI_Finalize();

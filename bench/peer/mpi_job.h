@@ -1,5 +1,6 @@
 /*
- * What the MPI programs share: starting up pinned like everybody else, and failing loudly.
+ * What the MPI programs share: starting up pinned like everybody else, failing loudly, and a thread
+ * for progress.
  */
 #ifndef LIBPAMI_BENCH_PEER_MPI_JOB_H
 #define LIBPAMI_BENCH_PEER_MPI_JOB_H
@@ -7,6 +8,8 @@
 #include "bench.h"
 
 #include <mpi.h>
+#include <pthread.h>
+#include <sched.h>
 
 #define MPI_OK(call) mpi_job_ok((call), #call)
 
@@ -42,6 +45,57 @@ static inline void mpi_job_open(struct mpi_job *j, int *argc, char ***argv, int 
     }
     MPI_OK(MPI_Comm_rank(MPI_COMM_WORLD, &j->rank));
     MPI_OK(MPI_Comm_size(MPI_COMM_WORLD, &j->size));
+}
+
+/* ---- a thread for progress ---- */
+
+/*
+ * MPICH has one of its own (MPIR_CVAR_ASYNC_PROGRESS=1). For an MPI that has none the program does
+ * what MPI programs do: a thread asks for a message that never comes, under MPI_THREAD_MULTIPLE,
+ * and gives its processor up in between.
+ */
+static struct {
+    pthread_t thread;
+    int stop, there;
+    MPI_Comm of_its_own;
+} mpi_job_helper;
+
+static inline void *mpi_job_help(void *unused)
+{
+    int flag;
+
+    (void)unused;
+    while (!__atomic_load_n(&mpi_job_helper.stop, __ATOMIC_ACQUIRE)) {
+        MPI_OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, mpi_job_helper.of_its_own, &flag, MPI_STATUS_IGNORE));
+        sched_yield();
+    }
+    return NULL;
+}
+
+static inline void mpi_job_thread_start(void)
+{
+    const char *own = getenv("MPIR_CVAR_ASYNC_PROGRESS");
+
+    if (own != NULL && strcmp(own, "1") == 0) {
+        return;
+    }
+    mpi_job_helper.stop = 0;
+    MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &mpi_job_helper.of_its_own));
+    if (pthread_create(&mpi_job_helper.thread, NULL, mpi_job_help, NULL) != 0) {
+        bench_die("no thread");
+    }
+    mpi_job_helper.there = 1;
+}
+
+static inline void mpi_job_thread_stop(void)
+{
+    if (!mpi_job_helper.there) {
+        return;
+    }
+    __atomic_store_n(&mpi_job_helper.stop, 1, __ATOMIC_RELEASE);
+    pthread_join(mpi_job_helper.thread, NULL);
+    mpi_job_helper.there = 0;
+    MPI_OK(MPI_Comm_free(&mpi_job_helper.of_its_own));
 }
 
 #endif

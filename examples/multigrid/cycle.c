@@ -55,26 +55,12 @@ static void find_residual(struct multigrid *m, size_t level)
 
 /* ---- from shared grids to those that everybody has ---- */
 
-/* Rows of a block between the grid and consecutive memory. */
-static void copy_block(struct grid *grid, const struct block *block, double *memory, bool out)
-{
-    for (size_t z = 0; z < block->size[2]; z++)
-        for (size_t y = 0; y < block->size[1]; y++) {
-            double *row = &grid->f[grid_at(grid, block->low[0] - grid->block.low[0],
-                                           block->low[1] - grid->block.low[1] + y,
-                                           block->low[2] - grid->block.low[2] + z)];
-
-            memcpy(out ? memory : row, out ? row : memory, block->size[0] * sizeof(double));
-            memory += block->size[0];
-        }
-}
-
 static void gather(struct multigrid *m, struct grid *grid)
 {
     const struct together *all = m->background->all;
     struct background_call call;
 
-    copy_block(grid, &m->part[all->task], m->out, true);
+    grid_copy_out(grid, &m->part[all->task], m->out);
     background_begin(m->background, &call, PAMI_XFER_ALLGATHERV,
                      (pami_collective_t){.xfer_allgatherv = {.sndbuf = (char *)m->out,
                                                              .stype = PAMI_TYPE_DOUBLE,
@@ -85,7 +71,7 @@ static void gather(struct multigrid *m, struct grid *grid)
                                                              .rdispls = m->start}});
     background_wait(&call);
     for (size_t task = 0; task < all->tasks; task++)
-        copy_block(grid, &m->part[task], m->in + m->start[task], false);
+        grid_copy_in(grid, &m->part[task], m->in + m->start[task]);
 }
 
 /* ---- the cycle ---- */
@@ -132,43 +118,6 @@ double multigrid_residual(struct multigrid *m)
 
 /* ---- making ---- */
 
-struct block multigrid_block(size_t n, const size_t tasks[3], size_t task)
-{
-    struct block block;
-
-    for (int d = 0; d < 3; d++) {
-        size_t at = task % tasks[d];
-
-        block.low[d] = 1 + (n - 1) * at / tasks[d];
-        block.size[d] = 1 + (n - 1) * (at + 1) / tasks[d] - block.low[d];
-        task /= tasks[d];
-    }
-    return block;
-}
-
-static struct block block_at_level(size_t n, const size_t tasks[3], size_t task, size_t level)
-{
-    struct block block = multigrid_block(n, tasks, task);
-
-    while (level-- > 0)
-        block = block_coarse(&block);
-    return block;
-}
-
-/* Every task has two points or more in each direction. */
-static bool can_share(const struct multigrid *m, size_t n, size_t level)
-{
-    size_t tasks = m->tasks[0] * m->tasks[1] * m->tasks[2];
-
-    for (size_t task = 0; task < tasks; task++) {
-        struct block block = block_at_level(n, m->tasks, task, level);
-
-        if (block.size[0] < 2 || block.size[1] < 2 || block.size[2] < 2)
-            return false;
-    }
-    return true;
-}
-
 static void *memory(const struct multigrid *m, size_t count, size_t bytes)
 {
     return together_memory(m->background->all, count, bytes);
@@ -183,7 +132,7 @@ static void make_parts(struct multigrid *m, size_t n)
     m->count = memory(m, all->tasks, sizeof(*m->count));
     m->start = memory(m, all->tasks, sizeof(*m->start));
     for (size_t task = 0; task < all->tasks; task++) {
-        m->part[task] = block_at_level(n, m->tasks, task, m->shared);
+        m->part[task] = block_of(n, m->tasks, task, m->shared);
         m->count[task] = block_points(&m->part[task]);
         m->start[task] = at;
         at += m->count[task];
@@ -205,17 +154,17 @@ bool multigrid_make(struct multigrid *m, const struct background *background, st
 {
     *m = (struct multigrid){.background = background};
     memcpy(m->tasks, tasks, sizeof(m->tasks));
-    if (halos != NULL && !can_share(m, n, 0))
+    if (halos != NULL && !block_worthwhile(n, tasks, 0))
         return false;
     for (; n >> m->levels >= 2; m->levels++)
-        if (halos != NULL && m->shared == m->levels && can_share(m, n, m->levels))
+        if (halos != NULL && m->shared == m->levels && block_worthwhile(n, tasks, m->levels))
             m->shared++;
     for (size_t level = 0; level < m->levels; level++) {
         size_t points = (n >> level) - 1;
         struct block block = {{1, 1, 1}, {points, points, points}};
 
         if (is_shared(m, level))
-            block = block_at_level(n, tasks, background->all->task, level);
+            block = block_of(n, tasks, background->all->task, level);
         make_grid(m, level, n >> level, &block);
         if (is_shared(m, level))
             halo_make(halos, (uint32_t)level, &m->halo[level], &m->grid[level], tasks);

@@ -28,9 +28,6 @@ struct multigrid {
     size_t *count, *start;
 };
 
-/* The block of a task of the finest grid. */
-struct block multigrid_block(size_t n, const size_t tasks[3], size_t task);
-
 /*
  * n is a power of two, at least 4. False: the grid is too small for so many tasks. `halos` is NULL
  * for a method that a task runs alone; `tasks` is 1, 1, 1 then. *m does not move afterwards.

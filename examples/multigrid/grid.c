@@ -5,7 +5,6 @@
 #include "grid.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +24,33 @@ struct block block_coarse(const struct block *fine)
 size_t block_points(const struct block *block)
 {
     return block->size[0] * block->size[1] * block->size[2];
+}
+
+struct block block_of(size_t n, const size_t tasks[3], size_t task, size_t level)
+{
+    struct block block;
+
+    for (int d = 0; d < 3; d++) {
+        size_t at = task % tasks[d];
+
+        block.low[d] = 1 + (n - 1) * at / tasks[d];
+        block.size[d] = 1 + (n - 1) * (at + 1) / tasks[d] - block.low[d];
+        task /= tasks[d];
+    }
+    while (level-- > 0)
+        block = block_coarse(&block);
+    return block;
+}
+
+bool block_worthwhile(size_t n, const size_t tasks[3], size_t level)
+{
+    for (size_t task = 0; task < tasks[0] * tasks[1] * tasks[2]; task++) {
+        struct block block = block_of(n, tasks, task, level);
+
+        if (block.size[0] < 2 || block.size[1] < 2 || block.size[2] < 2)
+            return false;
+    }
+    return true;
 }
 
 static size_t points_with_layer(const struct grid *grid)
@@ -172,6 +198,27 @@ void grid_restrict(const struct grid *fine, struct grid *coarse, const struct bl
                 coarse->f[grid_at(coarse, x - to[0], y - to[1], z - to[2])] =
                     mean_around(&fine->r[at], distance);
             }
+}
+
+static double *row_of(const struct grid *grid, const struct block *block, size_t y, size_t z)
+{
+    const size_t *to = block->low, *low = grid->block.low;
+
+    return &grid->f[grid_at(grid, to[0] - low[0], to[1] - low[1] + y, to[2] - low[2] + z)];
+}
+
+void grid_copy_out(const struct grid *grid, const struct block *block, double *memory)
+{
+    for (size_t z = 0; z < block->size[2]; z++)
+        for (size_t y = 0; y < block->size[1]; y++, memory += block->size[0])
+            memcpy(memory, row_of(grid, block, y, z), block->size[0] * sizeof(double));
+}
+
+void grid_copy_in(struct grid *grid, const struct block *block, const double *memory)
+{
+    for (size_t z = 0; z < block->size[2]; z++)
+        for (size_t y = 0; y < block->size[1]; y++, memory += block->size[0])
+            memcpy(row_of(grid, block, y, z), memory, block->size[0] * sizeof(double));
 }
 
 /* Mean of the corners of the cell, edge or face of the coarser grid in which a point lies. */

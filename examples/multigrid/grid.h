@@ -9,6 +9,7 @@
 #ifndef EXAMPLES_MULTIGRID_GRID_H
 #define EXAMPLES_MULTIGRID_GRID_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Points [low, low + size) in each dimension. */
@@ -33,6 +34,13 @@ enum part {
 struct block block_coarse(const struct block *fine);
 size_t block_points(const struct block *block);
 
+/* The block of a task on the grid that is `level` times coarser than one with n intervals, which is
+ * cut into tasks[0] x tasks[1] x tasks[2] blocks, the first running fastest. */
+struct block block_of(size_t n, const size_t tasks[3], size_t task, size_t level);
+
+/* Has every task two points or more in each direction there? */
+bool block_worthwhile(size_t n, const size_t tasks[3], size_t level);
+
 /* 0, or -1 when there is no memory. Everything is 0. */
 int grid_make(struct grid *grid, size_t n, const struct block *block);
 void grid_free(struct grid *grid);
@@ -53,6 +61,10 @@ void grid_residual(struct grid *grid, size_t z, enum part part);
 /* The residual of `fine`, averaged, becomes the right-hand side of the coarser grid at the points
  * of `block`. */
 void grid_restrict(const struct grid *fine, struct grid *coarse, const struct block *block);
+
+/* The right-hand side at the points of `block`, to and from consecutive memory. */
+void grid_copy_out(const struct grid *grid, const struct block *block, double *memory);
+void grid_copy_in(struct grid *grid, const struct block *block, const double *memory);
 
 /* Adds the solution of the coarser grid, interpolated. */
 void grid_prolong(const struct grid *coarse, struct grid *fine);

@@ -147,7 +147,7 @@ int main(int argc, char **argv)
 {
     static const size_t one[3] = {1, 1, 1};
     static struct solver s;
-    size_t overlap, threaded, tasks[3];
+    size_t overlap, threaded, cut[3] = {1, 1, 1}, tasks[3];
     double seconds;
     uint64_t wrong;
     bool right = true;
@@ -163,7 +163,9 @@ int main(int argc, char **argv)
     together_start(&s.all, "multigrid");
     background_start(&s.background, &s.all);
     halos_start(&s.halos, &s.background);
-    together_cut(s.all.tasks, tasks);
+    together_cut(s.all.tasks, cut);
+    for (int d = 0; d < 3; d++) /* lines along the first dimension stay whole as long as possible */
+        tasks[d] = cut[2 - d];
     if (!multigrid_make(&s.shared, &s.background, &s.halos, s.n, tasks)) {
         fputs("multigrid: the grid is too small for so many tasks\n", stderr);
         return EXIT_FAILURE;

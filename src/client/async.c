@@ -51,6 +51,11 @@
  * the context, and others may have the core. */
 #define PATIENCE 200u
 
+/* With a core to spare: a thread that was woken so soon after it had fallen asleep stays awake for
+ * as long after each event, until that has been in vain. To wake it costs the program about a
+ * hundredth of that. Others may have the core, as above. */
+#define AWAKE_NS 1000000u
+
 /* Calls of a user's function in one turn. */
 #define USER_CALLS 64
 
@@ -66,8 +71,9 @@ struct async_slot {
     void *cookie;
     uint64_t wake_at; /* ns; the thread's own, as is all that follows */
     uint32_t nap_us;
-    uint32_t patience;    /* turns that may still be SHARE_EAGER */
-    enum share_turn turn; /* what the last one came to */
+    uint32_t patience; /* turns that may still be SHARE_EAGER for what is to be tried again */
+    uint64_t event_at, awake_until; /* ns: when something happened last; SHARE_EAGER till then */
+    enum share_turn turn;           /* what the last one came to */
     bool armed;
     bool light; /* ... lightly: to sleep long it has to be armed once more */
 };
@@ -139,7 +145,7 @@ static void plan(struct async_slot *slot, enum share_turn turn)
         slot->wake_at = UINT64_MAX;
         return;
     case SHARE_EAGER:
-        slot->patience--;
+        slot->patience -= slot->patience != 0;
         slot->wake_at = 0;
         return;
     case SHARE_RETRY:
@@ -181,31 +187,43 @@ static uint64_t helped(const struct async_slot *slot)
     return atomic_load_explicit(&slot->context->share.helped, memory_order_relaxed);
 }
 
+/* Something has happened in a turn; slot->turn is what the one before came to. */
+static void note_event(struct async_slot *slot)
+{
+    uint64_t now = clock_now_ns();
+
+    slot->nap_us = 0;
+    if (!slot->thread->pool->spare)
+        return;
+    slot->patience = PATIENCE;
+    if (slot->turn == SHARE_ASLEEP || slot->turn == SHARE_EAGER)
+        slot->awake_until = slot->event_at + AWAKE_NS >= now ? now + AWAKE_NS : 0;
+    slot->event_at = now;
+}
+
 static void take_turn(struct async_slot *slot)
 {
     struct share_rules rules = slot->thread->rules;
-    uint32_t patience = slot->thread->pool->spare ? PATIENCE : 0;
-    uint64_t before = helped(slot);
+    uint64_t before = helped(slot), now = clock_now_ns();
     enum share_turn turn;
 
     if (slot->turn != SHARE_EAGER && slot->turn != SHARE_RETRY)
-        slot->patience = patience;
+        slot->patience = slot->thread->pool->spare ? PATIENCE : 0;
     rules.serving = &slot->serving;
     rules.eager = slot->patience != 0;
+    rules.awake = now < slot->awake_until;
     /*
      * A light sleep in which nothing has come is followed by a deep one. Not for threads that are
      * not bound: timers of an idle processor go off on a busy one, and take the thread there.
      */
     slot->light = slot->thread->pool->places.bound &&
-                  !(slot->turn == SHARE_ASLEEP && slot->light && clock_now_ns() >= slot->wake_at);
+                  !(slot->turn == SHARE_ASLEEP && slot->light && now >= slot->wake_at);
     rules.light = slot->light;
     if (slot->turn == SHARE_AGAIN || slot->turn == SHARE_EAGER)
         rules.spins = SPINS_AGAIN;
     turn = slot->progress != NULL ? user_turn(slot, &rules) : share_turn(slot->context, &rules);
-    if (helped(slot) != before) {
-        slot->nap_us = 0;
-        slot->patience = patience;
-    }
+    if (helped(slot) != before)
+        note_event(slot);
     plan(slot, turn);
 }
 

@@ -217,7 +217,7 @@ static enum share_turn passes(struct context *context, const struct share_rules 
         idle = events != 0 ? 0 : idle + 1;
         if (idle < rules->spins)
             continue;
-        if (rules->eager && !list_empty(&context->retries))
+        if (rules->awake || (rules->eager && !list_empty(&context->retries)))
             return SHARE_EAGER;
         if (lie_down(context, rules->light))
             return depth(context);

@@ -47,7 +47,7 @@ struct context_share {
 enum share_turn {
     SHARE_ASLEEP,  /* nothing to do, and whoever has something rings */
     SHARE_RETRY,   /* the same, but something is to be tried again soon */
-    SHARE_EAGER,   /* something is to be tried again at once; not prepared for sleep */
+    SHARE_EAGER,   /* something is to be tried again at once, or may come; not prepared for sleep */
     SHARE_AGAIN,   /* nothing to do, but a posted function wants to be called again */
     SHARE_POLLED,  /* nothing done: the program advances the context itself */
     SHARE_LOCKED,  /* nothing done: the program holds the lock or is inside */
@@ -59,6 +59,7 @@ enum share_turn {
 struct share_rules {
     unsigned spins;              /* idle passes before it sleeps */
     bool eager;                  /* do not sleep as long as something is to be tried again */
+    bool awake;                  /* do not sleep */
     bool light;                  /* who finds nothing left sleeps shortly: arm lightly */
     const atomic_uint *serving;  /* 0: end the turn */
     const atomic_bool *stopping; /* true: end the turn */
