@@ -215,6 +215,7 @@ int main(int argc, char **argv)
     CHECK_OK(PAMIX_Context_async_enable(&job.context[KEPT], 1, NULL));
     check_idle("lock never given up", 0.02);
     wakes();
+    check_idle("nothing to do any more", 0.02);
     left_behind();
     makes_way();
     waits();
