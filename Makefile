@@ -106,7 +106,10 @@ example_names  := $(call programs,examples)
 fabric_names   := bench/limit_ofi
 bench_names    := $(filter-out bench/peer $(if $(FABRIC_LIBS),,$(fabric_names)),\
                       $(call programs,bench))
-test_kinds     := $(notdir $(patsubst %/,%,$(wildcard test/*/)))
+# Not programs: shared objects that stand in for other libraries in tests.
+stand_ins      := $(filter-out $(if $(FABRIC_LIBS),,%/strict_fabric.so),\
+                      $(patsubst %.c,$(BUILD)/%.so,$(wildcard test/lib/*.c)))
+test_kinds     := $(filter-out lib,$(notdir $(patsubst %/,%,$(wildcard test/*/))))
 test_names     := $(foreach kind,$(test_kinds),$(call programs,test/$(kind)))
 shell_tests    := $(sort $(wildcard test/*/*.sh))
 peer_sources   := $(wildcard bench/peer/*.c)
@@ -144,7 +147,7 @@ lib: $(shared) $(links) $(static) $(modules) $(pc) ## build the libraries only
 	$(if $(FABRIC_LIBS),,$(call say,SKIP,pami-ofi.so: libfabric is missing; try `make deps`))
 tools: $(tools)
 examples: $(examples)
-tests: $(tests)
+tests: $(tests) $(stand_ins)
 benches: $(benches)
 
 # Objects depend on the commands that make them: other flags, or another compiler, rebuild.
@@ -194,6 +197,11 @@ $(static) $(private):
 # fill_pc PREFIX,LIBDIR,INCLUDEDIR,FILE
 fill_pc = sed -e 's|@prefix@|$(1)|' -e 's|@libdir@|$(2)|' -e 's|@includedir@|$(3)|' \
           -e 's|@version@|$(VERSION)|' pami.pc.in >"$(4)"
+
+# Whatever a build looks for in programs is not looked for here.
+$(BUILD)/test/lib/%.so: test/lib/%.c $(wildcard src/bootstrap/pmix_abi.h) $(BUILD)/commands
+	$(call say,LD,$@) mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden \
+	    -shared -pthread -Isrc $(WARNINGS) $(FABRIC_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -ldl
 
 # For use from the build tree; `make install` writes another one.
 $(pc): pami.pc.in $(BUILD)/commands

@@ -18,6 +18,7 @@ enum {
     ROUNDS = 30,
     WINDOW = 6 << 20,
     REGIONS = 40,
+    PART = 100000,
     STALE = 5000
 };
 
@@ -93,7 +94,8 @@ static void one_round(size_t round)
     pami_memregion_t mine[2], all[2][2];
 
     rma_region(job.context[round / 2 % CONTEXTS], window, WINDOW, &mine[0]);
-    rma_region(job.context[round % CONTEXTS], source, WINDOW, &mine[1]);
+    /* By the context that uses it, or by the other one. */
+    rma_region(job.context[(round + round / 4) % CONTEXTS], source, WINDOW, &mine[1]);
     rma_share(&job, mine, sizeof mine, all);
     put_and_say(round, &mine[1], &all[other][0]);
     WAIT(&job, looks == round + 1);
@@ -130,16 +132,17 @@ static void stale(void)
     free(old);
 }
 
-static void many(void)
+/* Their source belongs to a context that uses it, or to the other one. */
+static void many(size_t owner)
 {
     static pami_memregion_t regions[REGIONS], all[2 * REGIONS];
     pami_memregion_t local;
     static struct rma ops[REGIONS];
 
     for (size_t i = 0; i < REGIONS; i++)
-        rma_region(job.context[0], window + 100 * i, 100, &regions[i]);
-    rma_region(job.context[0], source, WINDOW, &local);
-    memset(source, (int)job.task + 1, 100 * REGIONS);
+        rma_region(job.context[0], window + PART * i, PART, &regions[i]);
+    rma_region(job.context[owner], source, WINDOW, &local);
+    memset(source, (int)job.task + 1, PART * REGIONS);
     /* In two parts: they are more than one exchange takes. */
     for (size_t i = 0; i < REGIONS; i += REGIONS / 2) {
         static pami_memregion_t part[2][REGIONS / 2];
@@ -151,11 +154,11 @@ static void many(void)
     memset(ops, 0, sizeof ops);
     for (size_t i = 0; i < REGIONS; i++)
         rma_rput(&ops[i], job.context[0], job_endpoint(&job, other, 0),
-                 (pami_rma_mr_t){&local, 100 * i}, (pami_rma_mr_t){&all[other * REGIONS + i], 0},
-                 100);
+                 (pami_rma_mr_t){&local, PART * i}, (pami_rma_mr_t){&all[other * REGIONS + i], 0},
+                 PART);
     rma_wait(&job);
     job_barrier(&job);
-    CHECK(test_all(window, 100 * REGIONS, (unsigned char)(other + 1)));
+    CHECK(test_all(window, PART * REGIONS, (unsigned char)(other + 1)));
     job_barrier(&job);
     for (size_t i = 0; i < REGIONS; i++)
         CHECK_OK(PAMI_Memregion_destroy(job.context[i % CONTEXTS], &regions[i]));
@@ -177,10 +180,10 @@ int main(void)
     job_barrier(&job);
     for (size_t round = 0; round < ROUNDS; round++)
         one_round(round);
-    many();
-    if (mode == NULL || strcmp(mode, "regions") != 0)
+    many(0);
+    if (getenv("STRICT_FABRIC") == NULL && (mode == NULL || strcmp(mode, "regions") != 0))
         stale();
-    many();
+    many(1);
     free(window), free(source);
     rma_close(&job);
     return 0;

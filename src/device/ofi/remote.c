@@ -155,13 +155,15 @@ static void piece_done(struct ofi_slot *slot, struct ofi_operation *operation, i
 /* Providers that want to know local memory are told of it, for so long. */
 static int know_local(struct ofi_slot *slot, struct remote *remote, const struct exposure *near)
 {
+    uint64_t key; /* of no use, but each needs one of its own */
+
     if ((slot->device->provider.info->domain_attr->mr_mode & FI_MR_LOCAL) == 0)
         return 0;
     remote->descriptor = ofi_exposure_descriptor(slot, near);
     if (remote->descriptor != NULL)
         return 0;
-    if (ofi_region_register(slot, remote->local, remote->bytes, remote->put ? FI_WRITE : FI_READ, 0,
-                            &remote->own) != 0)
+    if (ofi_region_expose(slot, remote->local, remote->bytes, remote->put ? FI_WRITE : FI_READ,
+                          &remote->own, &key) != 0)
         return -EOPNOTSUPP;
     remote->descriptor = remote->own.descriptor;
     return 0;
