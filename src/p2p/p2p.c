@@ -154,15 +154,19 @@ int peer_packet_path(struct p2p *p2p, struct peer *peer, struct path **path)
     return error;
 }
 
-/* Messages that the sender can no longer complete. Whole ones that are held stay. */
+/* Messages that the sender can no longer complete. Whole ones that are held stay. What is called at
+ * the end of one may end others. */
 static void receives_gone(struct p2p *p2p, struct peer *peer)
 {
-    struct list *item, *following;
+    struct list all = LIST_INITIALIZER(all);
+    struct list *item;
 
     fence_receives_drop(p2p, peer);
-    list_for_each_safe (item, following, &peer->receives) {
+    list_splice_back(&all, &peer->receives);
+    while ((item = list_pop_front(&all)) != NULL) {
         struct receive *receive = list_entry(item, struct receive, link);
 
+        list_push_back(&peer->receives, item);
         if (receive->fetching ||
             ((receive->held || receive->deferred) && receive->header_got == receive->header_bytes &&
              receive->data_got == receive->data_bytes))
