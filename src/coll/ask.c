@@ -67,14 +67,6 @@ size_t ask_now(struct context *context)
 
 /* ---- answers ---- */
 
-static pami_result_t why_over(const struct group *group, uint32_t sequence)
-{
-    const struct coll_state *state = group->state;
-
-    return state->has_failed && (state->failed ^ sequence) < GROUP_BLOCK ? state->failure
-                                                                         : PAMI_INVAL;
-}
-
 /* Is it legitimate to wait in an arena for a run that goes by messages here? */
 static bool may_have_no_arena(const struct group *group)
 {
@@ -115,7 +107,7 @@ static void asked(struct context *context, struct group *group, const struct fli
         return;
     answer.word = FLIGHT_OVER | channel;
     answer.word |=
-        why_over(group, head->sequence) == PAMI_INVAL ? FLIGHT_DISAGREE : gone_word(context);
+        coll_why_over(group, head->sequence) == PAMI_ERROR ? gone_word(context) : FLIGHT_DISAGREE;
     flight_tell(context, &answer, origin, 0);
 }
 

@@ -84,7 +84,7 @@ struct coll_state {
     struct levels *levels; /* levels.h; NULL until used */
     int places;            /* of a sub-group: locality.c; 0: not asked yet */
     uint32_t runs;         /* machines that run, those of sub-groups too */
-    uint32_t failed;       /* the last run that has failed here */
+    uint32_t failed;       /* of the runs that have failed here the last one, by number */
     pami_result_t failure; /* why */
     bool has_failed;
     struct coll_state *parent;
@@ -133,5 +133,9 @@ void coll_tells(struct group *group, uint32_t sequence);
 
 /* A run has failed here: not all that others have sent for it was taken. */
 void coll_failed(struct group *group, uint32_t sequence, pami_result_t why);
+
+/* Why others may still wait for a run that is over here: what has ended it, or a later one, with an
+ * error. PAMI_SUCCESS: nothing has. */
+pami_result_t coll_why_over(const struct group *group, uint32_t sequence);
 
 #endif

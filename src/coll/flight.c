@@ -330,7 +330,7 @@ static struct group *group_behind(const struct flight_table *table, const struct
 static void answer_stale(struct flight_table *table, struct group *group,
                          const struct flight_head *head, uint32_t origin)
 {
-    const struct coll_state *state = group->state;
+    pami_result_t why = coll_why_over(group, head->sequence);
 
     table->stale++;
     if (head->word & FLIGHT_ABORT) {
@@ -338,8 +338,8 @@ static void answer_stale(struct flight_table *table, struct group *group,
             coll_give_up(group, head->sequence, PAMI_INVAL);
         return;
     }
-    if (state->has_failed && (int32_t)(state->failed - head->sequence) >= 0) {
-        flight_tell(table->context, head, origin, abort_for(state->failure));
+    if (why != PAMI_SUCCESS) {
+        flight_tell(table->context, head, origin, abort_for(why));
         return;
     }
     flight_abort_all(group, head->sequence, PAMI_INVAL);

@@ -270,10 +270,22 @@ void coll_tells(struct group *group, uint32_t sequence)
 
 void coll_failed(struct group *group, uint32_t sequence, pami_result_t why)
 {
-    group->state->failed = sequence;
-    group->state->failure = why;
-    group->state->has_failed = true;
+    struct coll_state *state = group->state;
+
     group->context->coll->failures++;
+    if (state->has_failed && (int32_t)(sequence - state->failed) < 0)
+        return;
+    state->failed = sequence;
+    state->failure = why;
+    state->has_failed = true;
+}
+
+pami_result_t coll_why_over(const struct group *group, uint32_t sequence)
+{
+    const struct coll_state *state = group->state;
+    uint32_t last = state->failed | (GROUP_BLOCK - 1); /* of the same collective */
+
+    return state->has_failed && (int32_t)(last - sequence) >= 0 ? state->failure : PAMI_SUCCESS;
 }
 
 struct group *coll_group_at(struct context *context, uint64_t identity, uint32_t channel,

@@ -162,6 +162,7 @@ static void fall_back(struct shared_run *run)
 /* There is no arena to say it in. */
 static void abandon_by_messages(struct shared_run *run, pami_result_t result)
 {
+    coll_failed(run->machine.group, (uint32_t)run->machine.sequence, result);
     flight_abort_all(run->machine.group, (uint32_t)run->machine.sequence, result);
     finish(run, result);
 }
