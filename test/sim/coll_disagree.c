@@ -9,7 +9,7 @@
  * Run: args="--seeds 200 --seed 5300" env="PAMI_RNDV_BYTES=64 PAMI_COLL_SEGMENT=256" timeout=120
  * Run: args="--seeds 200 --seed 7000" env="PAMI_COLL_LEVELS=node:2,package:2,core:2" timeout=120
  */
-#include "sim_test.h"
+#include "coll_start.h"
 #include "trouble.h"
 
 enum {
@@ -44,7 +44,8 @@ struct member {
 struct operation {
     pami_xfer_type_t type;
     bool wrong;
-    size_t context, root, list, position;
+    size_t context, root;
+    struct choice choice;
     const char *name;
     struct member member[MEMBERS];
 };
@@ -182,8 +183,6 @@ static void make(struct scene *s, struct operation *o)
     size_t odd = dice_below(&s->dice, s->members);
     size_t counts[2] = {random_count(s), random_count(s)};
     bool many = dice_one_in(&s->dice, 3);
-    size_t lengths[2];
-    pami_geometry_t world;
 
     o->wrong = dice_one_in(&s->dice, 2);
     o->root = dice_below(&s->dice, s->members);
@@ -195,30 +194,19 @@ static void make(struct scene *s, struct operation *o)
                                                      dice_one_in(&s->dice, 2))];
     else
         make_right(s, o);
-    CALL(PAMI_Geometry_world(s->job.client[0], &world));
-    CALL(PAMI_Geometry_algorithms_num(world, o->type, lengths));
-    o->list = lengths[1] != 0 && dice_one_in(&s->dice, 4);
-    o->position = dice_one_in(&s->dice, 3) ? 0 : dice_below(&s->dice, lengths[o->list]);
+    o->choice = coll_choose(&s->job, &s->dice, o->type);
+    if (dice_one_in(&s->dice, 3))
+        o->choice = (struct choice){0, 0};
 }
 
-static void start(struct scene *s, struct operation *o, size_t self)
+static void start(void *cookie, size_t operation, size_t self)
 {
-    enum {
-        MOST = 64
-    };
+    struct scene *s = cookie;
+    struct operation *o = &s->operation[operation];
     pami_xfer_t xfer = {.cb_done = on_done, .cookie = &o->member[self]};
-    pami_algorithm_t handles[2][MOST];
-    pami_metadata_t metadata[2][MOST];
-    pami_geometry_t world;
 
     arguments(s, o, self, &xfer.cmd);
-    CALL(PAMI_Geometry_world(s->job.client[self], &world));
-    CALL(PAMI_Geometry_algorithms_query(world, o->type, handles[0], metadata[0], MOST, handles[1],
-                                        metadata[1], MOST));
-    xfer.algorithm = handles[o->list][o->position];
-    o->name = metadata[o->list][o->position].name;
-    if (o->list == 1 && metadata[1][o->position].check_fn(&xfer).bitmask != 0)
-        xfer.algorithm = handles[0][0];
+    o->name = coll_set_algorithm(&s->job, self, o->type, o->choice, &xfer);
     CALL(PAMI_Collective(job_context(&s->job, self, o->context), &xfer));
 }
 
@@ -261,25 +249,6 @@ static void check(const struct scene *s, const struct operation *o)
              differ ? "they disagree, and nobody knows" : "all agree, but somebody fails");
 }
 
-static void start_all(struct scene *s)
-{
-    size_t next[MEMBERS] = {0};
-    size_t left = s->members * OPERATIONS;
-    bool together = dice_one_in(&s->dice, 3);
-
-    while (left != 0) {
-        size_t self = dice_below(&s->dice, s->members);
-
-        if (next[self] == OPERATIONS)
-            continue;
-        start(s, &s->operation[next[self]], self);
-        next[self]++;
-        left--;
-        if (!together && dice_one_in(&s->dice, 2))
-            PAMIX_Sim_run(s->job.client[0], NULL, NULL, 1 + dice_below(&s->dice, 200), 0);
-    }
-}
-
 static void run(uint64_t seed, size_t tasks)
 {
     struct scene s = {.dice = {seed}};
@@ -293,7 +262,7 @@ static void run(uint64_t seed, size_t tasks)
     CHECK(s.operation != NULL);
     for (size_t i = 0; i < OPERATIONS; i++)
         make(&s, &s.operation[i]);
-    start_all(&s);
+    coll_start_all(&s.job, &s.dice, OPERATIONS, start, &s);
     PAMIX_Sim_run(s.job.client[0], NULL, NULL, 0, 0);
     for (size_t i = 0; i < OPERATIONS; i++)
         check(&s, &s.operation[i]);

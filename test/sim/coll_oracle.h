@@ -4,7 +4,7 @@
 #ifndef LIBPAMI_SIM_COLL_ORACLE_H
 #define LIBPAMI_SIM_COLL_ORACLE_H
 
-#include "sim_test.h"
+#include "coll_start.h"
 
 enum {
     OPERATIONS = 12,
@@ -31,7 +31,7 @@ struct member {
 
 struct operation {
     pami_xfer_type_t type, kind; /* kind: without the _INT */
-    size_t position, list;
+    struct choice choice;
     size_t root, count;
     size_t *block; /* v types: [from * members + to] or [from]; ints */
     pami_data_function op;
@@ -47,6 +47,7 @@ struct scene {
     struct dice dice;
     uint64_t key;
     pami_type_t strided;
+    size_t operations;
     struct operation operation[OPERATIONS];
 };
 
