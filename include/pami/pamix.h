@@ -267,6 +267,9 @@ typedef void *pamix_servers_t;
 #define PAMIX_SERVERS_PUT 1u
 #define PAMIX_SERVERS_GET 2u
 #define PAMIX_SERVERS_SEND 4u
+#define PAMIX_SERVERS_FETCH 8u
+/* PAMIX_SERVERS_FETCH needs no request: the data of large messages that contexts of the program are
+ * to fetch, those of collectives too. Not in the policy unless PAMI_SERVERS_FETCH puts it there. */
 
 /* flags of requests */
 #define PAMIX_SERVERS_ORDERED 1u
@@ -311,8 +314,8 @@ typedef struct {
 #define PAMIX_SERVERS_ALL (-1)
 
 /*
- * One server for each context; they do not run yet. The policy is: everything, batches of 4, 256 in
- * flight, passive contexts, no learning. PAMI_INVAL; PAMI_ENOMEM.
+ * One server for each context; they do not run yet. The policy is: all requests, batches of 4, 256
+ * in flight, passive contexts, no learning. PAMI_INVAL; PAMI_ENOMEM.
  *   config  read during the call; NULL: the defaults
  */
 pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,

@@ -14,6 +14,7 @@
 #include "coll/report.h"
 #include "coll/shared/arena.h"
 #include "device/network.h"
+#include "p2p/mover.h"
 #include "util/option.h"
 
 #define ELEMENT_BYTES 8 /* of reductions, unless the message is smaller */
@@ -205,6 +206,21 @@ static const struct algorithm *walk(const struct select_table *table, const stru
     return NULL;
 }
 
+/* Is any of it the matter of servers? Of which there are none here. */
+static void say_fetched(const struct algorithm *row, explain_print *print, void *cookie)
+{
+    const char *which = option_string(OPT_SERVERS_FETCH);
+    char line[LINE_BYTES];
+
+    if (row == NULL || row->make == shared_make || strcmp(which, "off") == 0)
+        return;
+    snprintf(line, sizeof(line),
+             "  messages of %zu bytes and more: fetched by the program's servers, if it runs any%s "
+             "(PAMI_SERVERS_FETCH)",
+             MOVER_BYTES, strcmp(which, "learn") == 0 ? ", where that is faster" : "");
+    say(print, cookie, line);
+}
+
 const struct algorithm *explain(const struct select_table *table,
                                 const struct explain_question *question, explain_print *print,
                                 void *cookie)
@@ -225,6 +241,7 @@ const struct algorithm *explain(const struct select_table *table,
         say(print, cookie, line);
         row = walk(table, &subject, true, print, cookie);
     }
+    say_fetched(row, print, cookie);
     if (!collective_is_reduction(question->type))
         return row;
     subject.collective.commutative = false;

@@ -377,7 +377,8 @@ bool p2p_outstanding(const struct p2p *p2p)
     uint32_t cursor = 0;
     void *object;
 
-    if (!list_empty(&p2p->blocked) || !list_empty(&p2p->copies) || !list_empty(&p2p->moving))
+    if (!list_empty(&p2p->blocked) || !list_empty(&p2p->copies) || !list_empty(&p2p->moving) ||
+        p2p->moved != 0)
         return true;
     while ((object = handle_next(&p2p->handles, &cursor)) != NULL) {
         const struct operation *operation = object;
@@ -409,6 +410,9 @@ static int drain_step(struct context *context)
     struct p2p *p2p = context->p2p;
     int events = 0;
 
+    /* A mover writes to memory that is about to go, and its word comes as any callback does. */
+    if (unlikely(p2p->moved != 0))
+        return context_pass(context);
     for (size_t i = 0; i < context->port_count; i++)
         events += context->ports[i]->ops->advance(context->ports[i]);
     if (!list_empty(&p2p->retry.link))

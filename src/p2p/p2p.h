@@ -190,6 +190,7 @@ struct p2p {
     bool fencing;        /* between PAMI_Fence_begin and _end */
     size_t rendezvous_bytes;
     bool rendezvous_chosen; /* by the user: devices are not asked for their opinion */
+    size_t moved;           /* receives whose data a mover fetches */
     size_t held_bytes, hold_limit;
     struct list watches; /* of floors above: who goes */
     uint64_t packets;    /* sent for operations, to see whether they move */

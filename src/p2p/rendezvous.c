@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "p2p/mover.h"
 #include "p2p/p2p.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -163,12 +164,48 @@ static bool push_pays(struct p2p *p2p, struct receive *receive)
            gauge_pays(&receive->peer->pulls);
 }
 
+static void move_done(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct receive *receive = cookie;
+
+    (void)context;
+    receive->context->p2p->moved--;
+    get_done(&receive->transfer, result == PAMI_SUCCESS ? 0 : -EIO);
+}
+
+/* A mover fetches it, if it wants to. */
+static bool moved_by_others(struct p2p *p2p, struct receive *receive)
+{
+    const struct path *path = receive->peer->path;
+    struct mover_fetch fetch = {
+        .context = p2p->context,
+        .endpoint = receive->peer->endpoint,
+        .remote = receive->address + receive->data_got,
+        .bytes = receive->data_bytes - receive->data_got,
+        .done = move_done,
+        .cookie = receive,
+    };
+
+    if (fetch.bytes < MOVER_BYTES || receive->target == NULL || receive->discard ||
+        path->port->ops->get == NULL || !path->single_copy)
+        return false;
+    fetch.local = receive->target + receive->data_got;
+    if (mover_fetch(&fetch) != 0)
+        return false;
+    p2p->moved++;
+    receive->fetching = true;
+    receive->bounce_bytes = fetch.bytes;
+    return true;
+}
+
 void rendezvous_begin(struct p2p *p2p, struct receive *receive)
 {
     if (!receive->discard && (receive->mode == MESSAGE_PUSH || push_pays(p2p, receive))) {
         push_instead(p2p, receive);
         return;
     }
+    if (moved_by_others(p2p, receive))
+        return;
     list_push_back(&p2p->pulls, &receive->queue);
     p2p_retry_later(p2p);
     pull(p2p, receive);

@@ -6,9 +6,10 @@
 
 static unsigned operation_bit(enum request_kind kind)
 {
-    return kind == REQUEST_PUT   ? PAMIX_SERVERS_PUT
-           : kind == REQUEST_GET ? PAMIX_SERVERS_GET
-                                 : PAMIX_SERVERS_SEND;
+    return kind == REQUEST_PUT     ? PAMIX_SERVERS_PUT
+           : kind == REQUEST_GET   ? PAMIX_SERVERS_GET
+           : kind == REQUEST_FETCH ? PAMIX_SERVERS_FETCH
+                                   : PAMIX_SERVERS_SEND;
 }
 
 /* All requests for one destination go to one server, so that their order stays. */
@@ -76,7 +77,8 @@ bool request_choose(struct request_call *call, struct server **server)
         if (call->lane->outstanding < SERVERS_LOAD(servers->few))
             return true;
     }
-    if (SERVERS_LOAD(servers->learn) != 0) {
+    if (SERVERS_LOAD(servers->learn) != 0 ||
+        (call->kind == REQUEST_FETCH && servers->fetch_learns)) {
         way = learned(call);
         call->shared = way == LEARN_SHARED;
     }

@@ -59,10 +59,11 @@ static unsigned sort_of(unsigned phase)
 struct learner *learn_of(struct lane *lane, enum request_kind kind, size_t bytes)
 {
     unsigned class = bytes == 0 ? 0 : 64u - (unsigned)__builtin_clzll(bytes);
+    unsigned row = kind == REQUEST_IMMEDIATE ? (unsigned)REQUEST_SEND
+                   : kind == REQUEST_FETCH   ? LEARN_KINDS - 1
+                                             : (unsigned)kind;
 
-    if (kind == REQUEST_IMMEDIATE)
-        kind = REQUEST_SEND;
-    return &lane->learners[kind][class < LEARN_CLASSES ? class : LEARN_CLASSES - 1];
+    return &lane->learners[row][class < LEARN_CLASSES ? class : LEARN_CLASSES - 1];
 }
 
 /* The kernel's count of threads that run or want to, of all on the machine, us among them. */

@@ -129,6 +129,8 @@ bool model_pays(const struct model *model, enum request_kind kind, uint64_t byte
 {
     if (kind == REQUEST_IMMEDIATE)
         kind = REQUEST_SEND;
+    if (kind == REQUEST_FETCH)
+        kind = REQUEST_GET;
     for (size_t i = 0; i < model->count; i++) {
         const struct model_line *line = &model->lines[i];
 

@@ -359,8 +359,10 @@ static void fence_less(pami_context_t context, void *cookie, pami_result_t resul
         fence->result = result;
     if (--fence->pending != 0)
         return;
-    if (fence->stop)
+    if (fence->stop) {
+        mover_remove(fence->servers->core, &fence->servers->mover);
         atomic_store(&fence->servers->state, SERVERS_STOPPED);
+    }
     if (fence->function != NULL)
         fence->function(context, fence->cookie, fence->result);
     free(fence);

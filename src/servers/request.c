@@ -43,6 +43,23 @@ void lane_collect(struct lane *lane)
     }
 }
 
+struct lane *request_lane(struct servers *servers, struct context *context)
+{
+    struct lane *lane =
+        atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
+    pami_result_t result;
+
+    if (likely(lane != NULL && lane->context == context))
+        return lane;
+    /* The end of servers touches contexts that have used processes, so these have to ask. */
+    if (lane != NULL || servers->processes)
+        return NULL;
+    for (unsigned i = 0; i < servers->count; i++)
+        if (servers->contexts[i] == (pami_context_t)context)
+            return NULL;
+    return lane_of("PAMIX_SERVERS_FETCH", servers, context, &result);
+}
+
 struct lane *lane_of(const char *function, struct servers *servers, pami_context_t handle,
                      pami_result_t *result)
 {

@@ -30,6 +30,22 @@ static const pamix_servers_policy_t defaults = {
     .in_flight = 256,
 };
 
+enum fetch_option {
+    FETCH_OFF,
+    FETCH_LEARN,
+    FETCH_ON,
+};
+
+/* The policy that servers begin with, and NULL stands for. */
+static pamix_servers_policy_t policy_default(void)
+{
+    pamix_servers_policy_t policy = defaults;
+
+    if (option_choice(OPT_SERVERS_FETCH) != FETCH_OFF)
+        policy.operations |= PAMIX_SERVERS_FETCH;
+    return policy;
+}
+
 static void policy_store(struct servers *servers, const pamix_servers_policy_t *policy)
 {
     atomic_store(&servers->operations, policy->operations);
@@ -46,7 +62,8 @@ static void policy_store(struct servers *servers, const pamix_servers_policy_t *
 
 static pami_result_t policy_check(const char *function, const pamix_servers_policy_t *policy)
 {
-    const unsigned known = PAMIX_SERVERS_PUT | PAMIX_SERVERS_GET | PAMIX_SERVERS_SEND;
+    const unsigned known =
+        PAMIX_SERVERS_PUT | PAMIX_SERVERS_GET | PAMIX_SERVERS_SEND | PAMIX_SERVERS_FETCH;
 
     if ((policy->operations & ~known) != 0)
         return error_set(PAMI_INVAL, "%s: policy: operations: %#x", function, policy->operations);
@@ -118,6 +135,7 @@ struct servers *servers_new(struct client_core *core, size_t count,
 {
     const char *cpus = config != NULL ? config->cpus : NULL;
     const char *table = option_string(OPT_SERVERS_TABLE);
+    pamix_servers_policy_t policy;
     struct servers *servers = calloc(1, sizeof(*servers));
 
     if (servers == NULL)
@@ -134,7 +152,10 @@ struct servers *servers_new(struct client_core *core, size_t count,
         return NULL;
     }
     memset(servers->server, 0, count * sizeof(*servers->server));
-    policy_store(servers, &defaults);
+    servers->mover.fetch = servers_fetch;
+    servers->fetch_learns = option_choice(OPT_SERVERS_FETCH) == FETCH_LEARN;
+    policy = policy_default();
+    policy_store(servers, &policy);
     return servers;
 }
 
@@ -178,6 +199,8 @@ pami_result_t PAMIX_Servers_destroy(pamix_servers_t *handle)
         return error_set(PAMI_INVAL, "PAMIX_Servers_destroy: servers: NULL");
     if (atomic_load(&servers->state) != SERVERS_STOPPED)
         return error_set(PAMI_EAGAIN, "PAMIX_Servers_destroy: servers: are not stopped");
+    if (mover_in_use(servers->core))
+        return error_set(PAMI_EAGAIN, "PAMIX_Servers_destroy: servers: a context asks for one");
     /* A kick may have been posted after the last request had been served. */
     for (unsigned i = 0; !servers->processes && i < servers->count; i++)
         if (atomic_load(&servers->server[i].idle) == 0)
@@ -238,6 +261,7 @@ pami_result_t PAMIX_Servers_start(pamix_servers_t handle)
             ring_open(&servers->server[i].ring);
     }
     atomic_store(&servers->state, SERVERS_RUNNING);
+    mover_install(servers->core, &servers->mover);
     return PAMI_SUCCESS;
 }
 
@@ -253,6 +277,7 @@ static void stopped(pami_context_t context, void *cookie, pami_result_t result)
     pami_result_t left = PAMIX_Context_async_disable(stop.servers->contexts, stop.servers->count);
 
     free(cookie);
+    mover_remove(stop.servers->core, &stop.servers->mover);
     atomic_store(&stop.servers->state, SERVERS_STOPPED);
     if (stop.function != NULL)
         stop.function(context, stop.cookie, result != PAMI_SUCCESS ? result : left);
@@ -314,12 +339,13 @@ pami_result_t PAMIX_Servers_stop(pamix_servers_t handle, pami_context_t context,
 
 pami_result_t PAMIX_Servers_set_policy(pamix_servers_t handle, const pamix_servers_policy_t *policy)
 {
+    pamix_servers_policy_t usual = policy_default();
     pami_result_t result;
 
     if (handle == NULL)
         return error_set(PAMI_INVAL, "PAMIX_Servers_set_policy: servers: NULL");
     if (policy == NULL)
-        policy = &defaults;
+        policy = &usual;
     result = policy_check("PAMIX_Servers_set_policy", policy);
     if (result == PAMI_SUCCESS)
         policy_store(handle, policy);

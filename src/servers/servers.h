@@ -6,6 +6,7 @@
  *   choose.c   who carries a request
  *   server.c   a server's side: takes requests from its ring and starts the operations
  *   servers.c  create, start, stop, destroy, policy, counters
+ *   fetch.c    large messages: servers fetch the data
  *   split.c    large puts and gets in pieces, which several carry at once
  *   fence.c    fences, which are also how servers stop
  *   learn.c    does forwarding pay? Measured on the program's own requests
@@ -29,6 +30,7 @@
 #include "context/context.h"
 #include "p2p/handle.h"
 #include "p2p/message.h"
+#include "p2p/mover.h"
 #include "servers/ring.h"
 #include "util/clock.h"
 #include "util/list.h"
@@ -51,6 +53,7 @@ enum request_kind {
     REQUEST_SEND,
     REQUEST_IMMEDIATE,
     REQUEST_FENCE, /* to server processes */
+    REQUEST_FETCH, /* chosen and learned by itself, and then a get */
 };
 
 enum learn_way {
@@ -75,6 +78,7 @@ struct learner {
 };
 
 #define LEARN_CLASSES 32
+#define LEARN_KINDS 4 /* puts, gets, messages; fetches */
 
 /* None is left. `worthwhile`: servers may pay. `outstanding`: of the lane, known but during a rest.
  * `now`: clock_ticks. */
@@ -136,7 +140,7 @@ struct lane {
     unsigned next;      /* server of the current batch; == count: the client itself */
     unsigned left;      /* of the batch */
     uint64_t probe_at;  /* clock_ticks: when it may be asked again whether a processor is idle */
-    struct learner learners[REQUEST_IMMEDIATE][LEARN_CLASSES];
+    struct learner learners[LEARN_KINDS][LEARN_CLASSES];
     atomic_ullong forwarded, direct, refused;
     unsigned *waiting; /* requests at each server process; NULL: servers are threads */
     struct handle_table handles;
@@ -172,11 +176,13 @@ struct servers {
     atomic_uint fencing; /* fences that servers still work for */
     atomic_uint operations, batch, few, in_flight;
     atomic_int active, learn;
+    bool fetch_learns;      /* fetches do, whatever the policy says */
     atomic_int by_learning; /* nothing but learning decides whether a request is tracked */
     bool spare;             /* servers do not take the program's processors; set by start */
     unsigned processors;    /* that this task may use; set by start */
     int load_fd;            /* /proc/loadavg; negative: there is none */
-    struct model *model;    /* what has been measured; NULL: nothing */
+    struct mover mover;
+    struct model *model; /* what has been measured; NULL: nothing */
     atomic_size_t bytes_least, bytes_most, split;
     _Atomic(struct lane *) lanes[ENDPOINT_OFFSETS_MAX];
     pami_context_t contexts[ENDPOINT_OFFSETS_MAX];
@@ -244,6 +250,12 @@ void request_events(struct request *request, void *cookie, pami_event_function f
 /* What the context has here, made when it is first used; NULL with *result. */
 struct lane *lane_of(const char *function, struct servers *servers, pami_context_t handle,
                      pami_result_t *result);
+
+/* The same, for a context that has asked for nothing itself; NULL: there is none. */
+struct lane *request_lane(struct servers *servers, struct context *context);
+
+/* fetch.c: the mover. */
+int servers_fetch(struct mover *mover, const struct mover_fetch *fetch);
 
 /* servers.c: without any servers in it. NULL: out of memory. */
 struct servers *servers_new(struct client_core *core, size_t count,
