@@ -7,7 +7,7 @@
  *
  * Run: args="--seeds 400" timeout=120
  * Run: args="--seeds 200 --seed 5300" env="PAMI_RNDV_BYTES=64 PAMI_COLL_SEGMENT=256" timeout=120
- * Run: args="--seeds 200 --seed 7000" env="PAMI_COLL_LEVELS=node:2,package:2,core:2" timeout=120
+ * Run: args="--seeds 500 --seed 7250" env="PAMI_COLL_LEVELS=node:2,package:2,core:2" timeout=120
  */
 #include "coll_start.h"
 #include "trouble.h"

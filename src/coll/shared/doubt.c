@@ -23,9 +23,11 @@ static struct shared_machine *first_of(const struct arena *arena)
 
 static size_t ask_members(struct arena *arena, const struct shared_machine *machine)
 {
+    /* What only says that ticks are over is about the one before its own, the last of a block. */
+    uint64_t tick = machine->tick - (machine->row == NULL);
     const struct flight_head head = {
         .identity = arena->identity,
-        .sequence = (uint32_t)arena_number(machine->tick),
+        .sequence = (uint32_t)arena_number(tick),
         .word = arena->channel | (uint32_t)(machine->stamp & ARENA_CHECK_MASK)
                                      << SHARED_CHECK_SHIFT,
     };
@@ -37,6 +39,26 @@ static size_t ask_members(struct arena *arena, const struct shared_machine *mach
     return arena->size - 1;
 }
 
+/* Or what says that ticks are over, and must wait until the others are done with them. */
+static const struct shared_machine *next_of(const struct arena *arena)
+{
+    const struct shared_machine *machine = first_of(arena);
+
+    if (machine != NULL && machine->started)
+        return machine;
+    if (list_empty(&arena->machines) || arena->state != ARENA_READY)
+        return NULL;
+    return list_entry(arena->machines.next, struct shared_machine, link);
+}
+
+static bool wants_to_ask(struct arena *arena, const struct shared_machine *machine, bool now)
+{
+    return machine != NULL && machine->started &&
+           doubt_grows(
+               &arena->doubt,
+               (machine->tick << 24) + machine->posted + machine->taken + machine->staged + 1, now);
+}
+
 size_t shared_ask(struct shared *shared, bool now)
 {
     struct list *item;
@@ -45,14 +67,9 @@ size_t shared_ask(struct shared *shared, bool now)
     arena_reap(shared);
     list_for_each (item, &shared->arenas) {
         struct arena *arena = list_entry(item, struct arena, link);
-        const struct shared_machine *machine = first_of(arena);
+        const struct shared_machine *machine = next_of(arena);
 
-        if (machine == NULL || !machine->started)
-            continue;
-        if (doubt_grows(&arena->doubt,
-                        (machine->tick << 24) + machine->posted + machine->taken + machine->staged +
-                            1,
-                        now))
+        if (wants_to_ask(arena, machine, now))
             asked += ask_members(arena, machine);
     }
     return asked;
