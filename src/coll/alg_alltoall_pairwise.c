@@ -5,6 +5,8 @@
  * else the one for which the ranks' sum is k modulo n. Spread: everybody sends to the k-th after it
  * and receives from the k-th before it, as many at once as the window allows.
  *
+ * Sparse: as spread, but only with those for whom, or from whom, there is something.
+ *
  * In place, pairwise exchanges equal blocks through SLOTS temporary ones. Otherwise what arrives
  * may lie where something has not been sent yet, so the source is copied as a whole before.
  * Temporary memory: none; in place SLOTS blocks, or the whole source.
@@ -133,5 +135,56 @@ static void spread_phase(const struct shape *shape, uint32_t index, struct phase
     phase->recv_needs = phase->send_needs = base;
 }
 
+/* Blocks of others that are not empty. */
+static uint32_t count_blocks(const struct shape *shape, const uint64_t *sizes)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < shape->size; i++)
+        count += i != shape->rank && block_bytes(sizes, shape->bytes, i) != 0;
+    return count;
+}
+
+static uint32_t sparse_prepare(struct shape *shape)
+{
+    uint32_t base = spread_prepare(shape) - shape->size;
+    uint32_t sends = count_blocks(shape, shape->send_bytes);
+    uint32_t receives = count_blocks(shape, shape->recv_bytes);
+
+    return base + 1 + (sends > receives ? sends : receives);
+}
+
+/* The own block first; then the index-th neighbour on that side with a block that is not empty. */
+static uint32_t sparse_partner(const struct shape *shape, const uint64_t *sizes, uint32_t index,
+                               bool after)
+{
+    for (uint32_t k = 1; index != 0 && k < shape->size; k++) {
+        uint32_t rank = after ? rank_after(shape->rank, k, shape->size)
+                              : rank_before(shape->rank, k, shape->size);
+
+        if (block_bytes(sizes, shape->bytes, rank) != 0 && --index == 0)
+            return rank;
+    }
+    return NOBODY;
+}
+
+static void sparse_phase(const struct shape *shape, uint32_t index, struct phase *phase)
+{
+    uint32_t base = (uint32_t)shape->state[0], to, from;
+
+    if (index <= base) {
+        spread_phase(shape, index, phase);
+        return;
+    }
+    to = sparse_partner(shape, shape->send_bytes, index - base, true);
+    from = sparse_partner(shape, shape->recv_bytes, index - base, false);
+    if (to != NOBODY)
+        phase_send(phase, to, base != 0 ? copied(shape, to) : source_of(shape, to));
+    if (from != NOBODY)
+        phase_receive(phase, from, target_of(shape, from));
+    phase->recv_needs = phase->send_needs = base;
+}
+
 const struct schedule_ops alltoall_pairwise = {pairwise_prepare, pairwise_phase};
 const struct schedule_ops alltoall_spread = {spread_prepare, spread_phase};
+const struct schedule_ops alltoall_sparse = {sparse_prepare, sparse_phase};

@@ -46,6 +46,8 @@ struct algorithm {
     enum message_way way; /* who moves the data of its messages */
     uint32_t size_max;    /* members it is sensible for, 0: any; a matter of speed, not of right */
     bool slices;          /* hierarchies: several leaders of each domain work at once */
+    bool direct;          /* hierarchies: no leaders */
+    bool voices;          /* hierarchies: who comes last speaks for its domain */
     algorithm_make_function *make; /* instead of a schedule: makes the machine (machine.h) */
 };
 
@@ -86,6 +88,7 @@ extern const struct schedule_ops reduce_scatter_halving, reduce_scatter_pairwise
 extern const struct schedule_ops allgather_bruck, allgather_doubling, allgather_ring,
     allgather_linear, allgather_neighbor;
 extern const struct schedule_ops gather_flat, gather_knomial, scatter_flat, scatter_knomial;
-extern const struct schedule_ops alltoall_bruck, alltoall_pairwise, alltoall_spread;
+extern const struct schedule_ops alltoall_bruck, alltoall_pairwise, alltoall_spread,
+    alltoall_sparse;
 
 #endif

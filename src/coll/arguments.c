@@ -245,6 +245,7 @@ static void clear(struct collective *collective)
     collective->kind = (enum type_kind)0;
     collective->bytes = collective->own_bytes = 0;
     collective->send_bytes = collective->recv_bytes = NULL;
+    collective->first = NULL;
     collective->lists = NULL;
 }
 

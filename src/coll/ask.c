@@ -78,6 +78,7 @@ static bool may_have_no_arena(const struct group *group)
 static void asked_running(struct instance *instance, const struct flight_head *head,
                           uint32_t origin)
 {
+    struct flight_head answer = *head;
     bool agrees = ((head->word ^ instance->check) & FLIGHT_CHECK_MASK) == 0;
 
     if (head->word & FLIGHT_OVER)
@@ -86,6 +87,11 @@ static void asked_running(struct instance *instance, const struct flight_head *h
         engine_disagree(instance,
                         error_set(PAMI_INVAL, "%s: endpoint %u called it with other arguments",
                                   instance->algorithm->name, origin));
+    if (!agrees || !step_is_silent(instance, origin))
+        return;
+    answer.word =
+        FLIGHT_OVER | (head->word & FLIGHT_CHANNEL_MASK) | gone_word(instance->coll->context);
+    flight_tell(instance->coll->context, &answer, origin, 0);
 }
 
 static void asked(struct context *context, struct group *group, const struct flight_head *head,
@@ -148,9 +154,10 @@ static void over(struct flight *flight, struct group *group, const struct flight
     if (!disagrees)
         gone_heard(group->context, head->word);
     if (instance != NULL) {
-        if (!step_wants(instance, origin))
+        if (!step_misses(instance, origin))
             return;
-        if (disagrees)
+        /* Who would have spoken for its domain may have died, and the others have ended well. */
+        if (disagrees && !(group->channel == COLL_CHANNEL_NODES && gone_any(group)))
             engine_disagree(instance, engine_aborted(group, true));
         else
             engine_fail(instance, engine_aborted(group, false));

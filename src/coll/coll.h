@@ -52,6 +52,8 @@ struct coll {
     struct list running;      /* instances */
     struct list lingering;    /* that failed, for which p2p still has something under way */
     struct flow_memory *kept; /* of flows that failed, while any instance lingers */
+    struct list flows;        /* that are kept, see flow.h; the last one used is the first */
+    uint32_t flows_count;
     struct message_watch watch;
     /* What the last PAMI_Collective resolved its algorithm to; handle 0: nothing. */
     pami_algorithm_t last_handle;
@@ -65,15 +67,16 @@ struct coll {
 };
 
 /* Sets of leaders that a group can have whose domains differ in size (levels.h). */
-#define COLL_LEADER_SETS 6u
+#define COLL_LEADER_SETS 5u
 
 /* Channels of the library's own sub-groups; 0 is the geometry itself. Depth: how often what is
  * around has been divided. */
 enum coll_channel {
     COLL_CHANNEL_ALL,
-    COLL_CHANNEL_LOCAL,                                     /* + depth: the members of a domain */
-    COLL_CHANNEL_INNER = COLL_CHANNEL_LOCAL + LEVELS,       /* + depth - 1: leaders below the top */
-    COLL_CHANNEL_LEADERS = COLL_CHANNEL_INNER + LEVELS - 1, /* + set: leaders at the top */
+    COLL_CHANNEL_LOCAL,                                   /* + depth: the members of a domain */
+    COLL_CHANNEL_INNER = COLL_CHANNEL_LOCAL + LEVELS,     /* + depth - 1: leaders below the top */
+    COLL_CHANNEL_NODES = COLL_CHANNEL_INNER + LEVELS - 1, /* all; see levels.h */
+    COLL_CHANNEL_LEADERS,                                 /* + set: leaders at the top */
 };
 
 _Static_assert(COLL_CHANNEL_LEADERS + COLL_LEADER_SETS <= GROUP_CHANNELS, "channels are short");

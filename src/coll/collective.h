@@ -58,6 +58,9 @@ struct collective {
     uint64_t bytes;      /* as in struct shape */
     uint64_t own_bytes;
     const uint64_t *send_bytes, *recv_bytes;
+    /* Set at the end: of all members that have called, this one was to know it first. By rows in
+     * shared memory only. */
+    bool *first;
     uint64_t *lists; /* owned: what send_bytes, recv_bytes and starts point into */
 };
 

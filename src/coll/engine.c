@@ -231,6 +231,7 @@ static void name_flight(struct instance *instance)
     instance->recv_next = 0;
     instance->failed = instance->disagrees = false;
     instance->doubt = (struct doubt){0, 0};
+    instance->over = 0;
     instance->result = PAMI_SUCCESS;
 }
 
@@ -420,7 +421,7 @@ void engine_gone(struct coll *coll, uint32_t endpoint)
         list_for_each (item, &coll->running) {
             struct instance *instance = list_entry(item, struct instance, link);
 
-            if (!instance->failed && step_wants(instance, endpoint)) {
+            if (!instance->failed && step_misses(instance, endpoint)) {
                 engine_fail(instance, gone_found(coll->context, endpoint));
                 found = true;
                 break;

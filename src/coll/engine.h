@@ -58,6 +58,7 @@ struct instance {
     uint32_t held;    /* those among them before which the memory behind must stay */
     uint32_t check;
     struct doubt doubt;
+    uint64_t over; /* in levels.nodes: members that will send nothing any more, a bit each */
     pami_result_t result;
     /* Phase numbers, each at most the one before. */
     uint32_t phases, filled, send_next, complete;
@@ -109,7 +110,12 @@ void step(struct instance *instance);
 void step_abort(struct instance *instance);
 /* Nothing is to go out of or into the user's memory any more; `held` is what cannot be stopped. */
 void step_let_go(struct instance *instance);
-bool step_wants(struct instance *instance, uint32_t endpoint);
+/* This endpoint will send nothing more. Does the run wait for that, in vain? */
+bool step_misses(struct instance *instance, uint32_t endpoint);
+/* The run is of those in which a domain has one voice, and sends nothing more to this endpoint. */
+bool step_is_silent(const struct instance *instance, uint32_t endpoint);
+/* The endpoint that a message of `origin` counts as one of. */
+uint32_t step_source(const struct instance *instance, uint32_t origin);
 /* Calls `tell` for the endpoint of each message that it waits for. */
 void step_doubts(const struct instance *instance,
                  void (*tell)(const struct instance *instance, uint32_t endpoint));

@@ -208,7 +208,7 @@ struct early *flight_take(struct flight *flight, uint32_t origin)
     list_for_each (item, &flight->early) {
         struct early *early = list_entry(item, struct early, link);
 
-        if (early->origin == origin) {
+        if (step_source(flight->instance, early->origin) == origin) {
             list_remove(item);
             return early;
         }

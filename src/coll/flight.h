@@ -93,7 +93,7 @@ size_t flight_end(struct flight_table *table, struct flight *flight);
 /* At the end of the context: the same, and p2p is not told. */
 void flight_drop(struct flight_table *table, struct flight *flight);
 
-/* The oldest early message from an endpoint, taken out, or NULL. */
+/* Of a run: the oldest early message that counts as one of an endpoint, taken out, or NULL. */
 struct early *flight_take(struct flight *flight, uint32_t origin);
 
 void early_free(struct early *early);

@@ -14,14 +14,22 @@
 #include "coll/coll.h"
 #include "coll/collective.h"
 #include "coll/compose.h"
+#include "coll/shared/shared.h"
 
 #define LOOKAHEAD 2u
 #define WINDOW 3u
+
+/* What a context keeps: so many, and not with more memory than that each. */
+#define KEEP_FLOWS 16u
+#define KEEP_BYTES (UINT64_C(256) << 10)
 
 _Static_assert(WINDOW >= LOOKAHEAD, "what is reserved in front is started in front");
 
 struct flow {
     struct machine machine;
+    struct list kept; /* in coll.flows */
+    const struct algorithm *row;
+    bool may_keep;         /* it has ended well */
     struct machine *inner; /* the chain of the only segment, or a pipeline of chains */
     struct machine *chains[FLOW_SEGMENTS_MAX];
     uint32_t count;
@@ -109,14 +117,121 @@ static void memory_let_go(struct coll *coll, struct flow_memory *memory)
     coll->kept = memory;
 }
 
-static void release(struct machine *machine)
+static void flow_free(struct flow *flow)
 {
-    struct flow *flow = flow_of(machine);
-
     flow->inner->ops->release(flow->inner);
     collective_release(&flow->whole);
     memory_let_go(flow->machine.group->context->coll, flow->memory);
     free(flow);
+}
+
+/* ---- keeping ---- */
+
+/* Nothing that the user may change under the same arguments, and everything as it was made. */
+static bool is_worth_keeping(const struct flow *flow)
+{
+    const struct collective *whole = &flow->whole;
+    uint64_t bytes = 0;
+
+    if (!flow->may_keep || whole->send.blocks >= BLOCKS_LISTED ||
+        whole->recv.blocks >= BLOCKS_LISTED)
+        return false;
+    for (const struct flow_memory *memory = flow->memory; memory != NULL; memory = memory->next)
+        bytes += memory->bytes;
+    for (uint32_t i = 0; i < flow->count; i++)
+        for (uint32_t k = 0; k < flow->segments[i].count; k++)
+            if (shared_run_fell_back(flow->segments[i].machine[k]))
+                return false;
+    return bytes <= KEEP_BYTES;
+}
+
+static void release(struct machine *machine)
+{
+    struct flow *flow = flow_of(machine);
+    struct coll *coll = machine->group->context->coll;
+
+    if (!is_worth_keeping(flow)) {
+        flow_free(flow);
+        return;
+    }
+    list_push_front(&coll->flows, &flow->kept);
+    if (++coll->flows_count <= KEEP_FLOWS)
+        return;
+    flow = list_entry(coll->flows.prev, struct flow, kept);
+    list_remove(&flow->kept);
+    coll->flows_count--;
+    flow_free(flow);
+}
+
+static bool same_sizes(const uint64_t *a, const uint64_t *b, uint32_t count)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    return memcmp(a, b, count * sizeof(*a)) == 0;
+}
+
+static bool same_map(const struct area_map *a, const struct area_map *b, uint32_t count)
+{
+    return a->base == b->base && a->type == b->type && a->extent == b->extent &&
+           a->blocks == b->blocks && a->distance == b->distance &&
+           (a->blocks != BLOCKS_PACKED || same_sizes(a->starts, b->starts, count));
+}
+
+static bool same(const struct collective *a, const struct collective *b, uint32_t count)
+{
+    return a->root == b->root && a->bytes == b->bytes && a->own_bytes == b->own_bytes &&
+           a->in_place == b->in_place && a->receives == b->receives &&
+           a->commutative == b->commutative && a->exclusive == b->exclusive &&
+           a->agreed == b->agreed && a->op == b->op && a->op_cookie == b->op_cookie &&
+           a->kind == b->kind && a->element == b->element && a->first == b->first &&
+           same_map(&a->send, &b->send, count) && same_map(&a->recv, &b->recv, count) &&
+           same_sizes(a->send_bytes, b->send_bytes, count) &&
+           same_sizes(a->recv_bytes, b->recv_bytes, count);
+}
+
+struct machine *flow_kept(struct group *group, const struct algorithm *row,
+                          const struct collective *whole)
+{
+    struct coll *coll = group->context->coll;
+    struct list *item;
+
+    list_for_each (item, &coll->flows) {
+        struct flow *flow = list_entry(item, struct flow, kept);
+
+        if (flow->row != row || flow->machine.group != group ||
+            !same(&flow->whole, whole, group->size))
+            continue;
+        list_remove(item);
+        coll->flows_count--;
+        flow->may_keep = false;
+        return &flow->machine;
+    }
+    return NULL;
+}
+
+static struct flow *find_kept(const struct coll *coll, uint64_t identity, bool all)
+{
+    struct list *item;
+
+    list_for_each (item, &coll->flows) {
+        struct flow *flow = list_entry(item, struct flow, kept);
+
+        if (all || flow->machine.group->identity == identity)
+            return flow;
+    }
+    return NULL;
+}
+
+/* What is freed may keep its parts: look again from the start. */
+void flow_forget(struct coll *coll, uint64_t identity, bool all)
+{
+    struct flow *flow;
+
+    while ((flow = find_kept(coll, identity, all)) != NULL) {
+        list_remove(&flow->kept);
+        coll->flows_count--;
+        flow_free(flow);
+    }
 }
 
 static const struct machine_ops flow_ops = {
@@ -131,6 +246,7 @@ static void inner_done(struct machine *inner, pami_result_t result)
 {
     struct flow *flow = inner->cookie;
 
+    flow->may_keep = result == PAMI_SUCCESS;
     flow->machine.done(&flow->machine, result);
 }
 
@@ -166,7 +282,8 @@ static struct machine *make_inner(struct flow *flow, struct group *group)
     return inner;
 }
 
-struct machine *flow_make(struct group *group, const struct flow_links *segments, uint32_t count,
+struct machine *flow_make(struct group *group, const struct algorithm *row,
+                          const struct flow_links *segments, uint32_t count,
                           const struct collective *whole, struct flow_memory *memory)
 {
     struct flow *flow = calloc(1, sizeof(*flow) + count * sizeof(flow->segments[0]));
@@ -174,6 +291,8 @@ struct machine *flow_make(struct group *group, const struct flow_links *segments
     if (flow == NULL)
         return NULL;
     machine_init(&flow->machine, &flow_ops, group);
+    list_init(&flow->kept);
+    flow->row = row;
     flow->count = count;
     flow->memory = memory;
     memcpy(flow->segments, segments, count * sizeof(flow->segments[0]));

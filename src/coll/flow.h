@@ -1,7 +1,10 @@
 /*
  * Flows: chains of links on the segments of one message, a bounded number of them under way, so
- * that a segment is on one level of a hierarchy while the next one is on the level before. Runs
- * once; what the links are bound to does not change.
+ * that a segment is on one level of a hierarchy while the next one is on the level before. What
+ * the links are bound to does not change.
+ *
+ * Programs repeat themselves: a flow that has ended well is kept for a while, for the next
+ * collective of the same row with the same arguments.
  */
 #ifndef LIBPAMI_COLL_FLOW_H
 #define LIBPAMI_COLL_FLOW_H
@@ -14,6 +17,8 @@
 #define FLOW_SEGMENTS_MAX 64u
 
 /* What happens to one segment on this member, in order. */
+struct coll;
+
 struct flow_links {
     struct machine *machine[FLOW_LINKS];
     uint32_t count;
@@ -23,6 +28,7 @@ struct flow_links {
 /* What links refer to: a list of pieces that a flow frees at its end. */
 struct flow_memory {
     struct flow_memory *next;
+    size_t bytes;
     _Alignas(64) char data[];
 };
 
@@ -33,7 +39,15 @@ void flow_memory_free(struct flow_memory *memory);
  * each is ahead. `whole`, whose types and lists the links may use, is released and `memory` freed
  * with the machine. NULL: out of memory; all stays the caller's.
  */
-struct machine *flow_make(struct group *group, const struct flow_links *segments, uint32_t count,
+struct machine *flow_make(struct group *group, const struct algorithm *row,
+                          const struct flow_links *segments, uint32_t count,
                           const struct collective *whole, struct flow_memory *memory);
+
+/* One that was kept, or NULL; `whole` stays the caller's. */
+struct machine *flow_kept(struct group *group, const struct algorithm *row,
+                          const struct collective *whole);
+
+/* Those of a geometry go, or all. */
+void flow_forget(struct coll *coll, uint64_t identity, bool all);
 
 #endif

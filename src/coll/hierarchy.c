@@ -42,6 +42,7 @@ void *hierarchy_memory(struct build *build, uint64_t bytes)
         return NULL;
     }
     memory->next = build->memory;
+    memory->bytes = size;
     build->memory = memory;
     return memory->data;
 }
@@ -83,6 +84,7 @@ struct collective hierarchy_like(const struct collective *from, pami_xfer_type_t
     made.type = type;
     made.root = root;
     made.lists = NULL;
+    made.first = NULL;
     made.send_bytes = made.recv_bytes = NULL;
     made.own_bytes = 0;
     if (made.send.type != NULL)
@@ -115,19 +117,26 @@ static const struct algorithm *row_for(struct group *group, const struct collect
     return select_row(&group->context->coll->rows->select, group, collective);
 }
 
-void hierarchy_add(struct build *build, struct group *group, struct collective *collective)
+void hierarchy_add_row(struct build *build, struct group *group, const struct algorithm *row,
+                       struct collective *collective)
 {
     struct flow_links *links = &build->segments[build->count - 1];
-    const struct algorithm *row;
 
-    row = build->error == 0 ? row_for(group, collective) : NULL;
-    if (row == NULL) {
+    if (row == NULL || build->error != 0) {
         collective_release(collective);
         build->error = build->error != 0 ? build->error : -ENOSYS;
         return;
     }
+    if (row->make != shared_make)
+        collective->first = NULL; /* parts of a composition would all set it */
     build->error = machine_make(group, row, collective, &links->machine[links->count]);
     links->count += build->error == 0;
+}
+
+void hierarchy_add(struct build *build, struct group *group, struct collective *collective)
+{
+    hierarchy_add_row(build, group, build->error == 0 ? row_for(group, collective) : NULL,
+                      collective);
 }
 
 void hierarchy_act(struct build *build, void (*run)(void *cookie), void *cookie)
@@ -362,6 +371,14 @@ static void link_segment(struct build *build, const struct collective *part)
         hierarchy_slices(build, part);
         return;
     }
+    if (build->direct && build->levels->ordered) {
+        hierarchy_direct(build, part);
+        return;
+    }
+    if (build->voices && build->levels->nodes != NULL) {
+        hierarchy_voices(build, part);
+        return;
+    }
     switch (part->type) {
     case PAMI_XFER_BARRIER:
         link_barrier(build, part);
@@ -401,7 +418,10 @@ static void link_all(struct build *build, const struct algorithm *row,
                      const struct collective *whole)
 {
     uint64_t segment = segment_of(row, whole), offset = 0;
-    uint64_t *starts = hierarchy_numbers(build, 2 * FLOW_SEGMENTS_MAX);
+    uint64_t *starts = NULL;
+
+    if (segment < whole->bytes)
+        starts = hierarchy_numbers(build, 2 * FLOW_SEGMENTS_MAX);
 
     while (build->error == 0) {
         uint64_t left = whole->bytes - offset;
@@ -427,15 +447,22 @@ int hierarchy_make(struct group *group, const struct algorithm *row, struct coll
 {
     struct build build;
 
+    *machine = flow_kept(group, row, collective);
+    if (*machine != NULL) {
+        collective_release(collective);
+        return 0;
+    }
     build.group = group;
     build.levels = levels_of(group);
     build.count = 0;
     build.sliced = row->slices;
+    build.voices = row->voices;
+    build.direct = row->direct;
     build.memory = NULL;
     build.error = build.levels != NULL ? 0 : -ENOMEM;
     link_all(&build, row, collective);
     if (build.error == 0) {
-        *machine = flow_make(group, build.segments, build.count, collective, build.memory);
+        *machine = flow_make(group, row, build.segments, build.count, collective, build.memory);
         if (*machine != NULL)
             return 0;
         build.error = -ENOMEM;

@@ -16,6 +16,8 @@ struct build {
     struct flow_links segments[FLOW_SEGMENTS_MAX];
     uint32_t count; /* segments with links */
     bool sliced;    /* by several leaders of each domain */
+    bool voices;    /* who comes last speaks for a domain */
+    bool direct;    /* nobody stands between a source and a destination */
     struct flow_memory *memory;
     int error; /* the first one; nothing is added any more */
 };
@@ -58,6 +60,10 @@ void hierarchy_replace(struct area_map *map, const struct area_map *with);
 
 /* Add a link in a group; *collective is taken over. */
 void hierarchy_add(struct build *build, struct group *group, struct collective *collective);
+
+/* The same by a row of one's own choice. */
+void hierarchy_add_row(struct build *build, struct group *group, const struct algorithm *row,
+                       struct collective *collective);
 
 /* Add a link that only does something here. */
 void hierarchy_act(struct build *build, void (*run)(void *cookie), void *cookie);
@@ -106,7 +112,7 @@ void hierarchy_broadcast(struct build *build, struct group *group, const struct 
                          uint32_t root);
 
 /* Links of one collective: hierarchy_gather.c, hierarchy_all.c, hierarchy_scan.c,
- * hierarchy_slices.c */
+ * hierarchy_slices.c, hierarchy_direct.c, hierarchy_voices.c */
 void hierarchy_gather(struct build *build, const struct collective *from);
 void hierarchy_scatter(struct build *build, const struct collective *from);
 void hierarchy_allgather(struct build *build, const struct collective *from);
@@ -114,5 +120,7 @@ void hierarchy_alltoall(struct build *build, const struct collective *from);
 void hierarchy_scan(struct build *build, const struct collective *from);
 void hierarchy_reduce_scatter(struct build *build, const struct collective *from);
 void hierarchy_slices(struct build *build, const struct collective *from);
+void hierarchy_direct(struct build *build, const struct collective *from);
+void hierarchy_voices(struct build *build, const struct collective *from);
 
 #endif

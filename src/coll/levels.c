@@ -101,6 +101,28 @@ static int make_leaders(struct group *group, struct levels *levels, uint32_t dep
     return error;
 }
 
+/* No other levels than nodes, on any member. */
+static bool only_nodes(const struct group *group)
+{
+    struct locality locality;
+
+    locality_read(&locality, group->geometry->client->core);
+    for (unsigned i = LEVEL_NODE + 1; i < LEVELS; i++)
+        if (locality.wanted[i])
+            return false;
+    return true;
+}
+
+/* The ranks of the geometry itself. */
+static int make_nodes(struct group *group, struct levels *levels)
+{
+    uint32_t ranks[LEVELS_NODES_MAX];
+
+    for (uint32_t i = 0; i < group->size; i++)
+        ranks[i] = i;
+    return group_make_sub(group, COLL_CHANNEL_NODES, ranks, group->size, &levels->nodes);
+}
+
 static int make_groups(struct group *group, struct levels *levels)
 {
     uint32_t depth = depth_of(group), first = levels->start[levels->own];
@@ -115,8 +137,19 @@ static int make_groups(struct group *group, struct levels *levels)
                                levels_count(levels, levels->own), &levels->local);
     if (error == 0)
         error = make_leaders(group, levels, depth, equal, ranks);
+    if (error == 0 && depth == 0 && group->size <= LEVELS_NODES_MAX && only_nodes(group))
+        error = make_nodes(group, levels);
     free(ranks);
     return error;
+}
+
+uint32_t levels_voice(const struct levels *levels, const struct group *group, uint32_t endpoint)
+{
+    uint32_t rank = topology_rank(group->topology, endpoint);
+
+    if (rank >= group->size)
+        return endpoint;
+    return topology_endpoint(group->topology, levels->order[levels->start[levels->domain[rank]]]);
 }
 
 void levels_free(struct levels *levels)

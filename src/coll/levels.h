@@ -9,6 +9,9 @@
  * at once. Where domains are of equal size there are as many sets as members, else not more than
  * there are channels for.
  *
+ * In `nodes` a domain has one voice: a message of any of its members counts as one of its first
+ * member. Who speaks for it is agreed upon inside the domain.
+ *
  * Domains are numbered in the order of their first members, members of a domain in that of ranks.
  */
 #ifndef LIBPAMI_COLL_LEVELS_H
@@ -19,9 +22,14 @@
 
 #include "geometry/geometry.h"
 
+/* Members whose answers are kept in a word. */
+#define LEVELS_NODES_MAX 64u
+
 struct levels {
     struct group *local;    /* the members of the own domain */
     struct group **leaders; /* of each set; NULL where this member does not lead */
+    struct group *nodes;    /* all members, LEVELS_NODES_MAX at most, where there are no levels but
+                             * nodes; or NULL */
     uint32_t sets;
     uint32_t domains, own;
     bool ordered;       /* `order` is 0, 1, 2 ...: domains have consecutive ranks */
@@ -35,6 +43,10 @@ struct levels {
 const struct levels *levels_of(struct group *group);
 
 void levels_free(struct levels *levels);
+
+/* The first member of an endpoint's domain, in a group that has all members of `levels` in their
+ * order; the endpoint itself where it is no member. */
+uint32_t levels_voice(const struct levels *levels, const struct group *group, uint32_t endpoint);
 
 static inline uint32_t levels_count(const struct levels *levels, uint32_t domain)
 {

@@ -227,6 +227,7 @@ static void group_closed(struct group *group)
     if (coll != NULL) {
         coll->last_handle = PAMI_ALGORITHM_NULL;
         drop_operations(coll, group);
+        flow_forget(coll, group->identity, false);
         am_group_closed(group);
         arena_group_closed(group->context->shared, group->identity);
         flight_forget(&coll->flights, group->identity);
@@ -371,6 +372,7 @@ int coll_attach(struct context *context)
     coll->context = context;
     coll->ask_ns = (uint64_t)(option_seconds(OPT_COLL_ASK) * 1e9);
     list_init(&coll->started);
+    list_init(&coll->flows);
     list_init(&coll->running);
     list_init(&coll->handed);
     list_init(&coll->begin.link);
@@ -398,6 +400,7 @@ void coll_detach(struct context *context)
     if (coll == NULL)
         return;
     context->tended = NULL;
+    flow_forget(coll, 0, true);
     shared_detach(context);
     am_detach(context);
     list_remove(&coll->begin.link);

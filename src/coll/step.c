@@ -9,6 +9,7 @@
 
 #include "coll/engine.h"
 #include "coll/gone.h"
+#include "coll/levels.h"
 #include "util/error.h"
 
 static inline struct slot *slot_of(const struct instance *instance, uint32_t phase)
@@ -19,6 +20,59 @@ static inline struct slot *slot_of(const struct instance *instance, uint32_t pha
 static inline uint32_t endpoint_of(const struct instance *instance, uint32_t rank)
 {
     return topology_endpoint(instance->machine.group->topology, rank);
+}
+
+/* ---- where a domain has one voice: see levels.h ---- */
+
+static inline bool has_voices(const struct instance *instance)
+{
+    return instance->machine.group->channel == COLL_CHANNEL_NODES;
+}
+
+static const struct levels *levels_above(const struct instance *instance)
+{
+    return instance->machine.group->state->top->state->levels;
+}
+
+uint32_t step_source(const struct instance *instance, uint32_t origin)
+{
+    if (likely(!has_voices(instance)))
+        return origin;
+    return levels_voice(levels_above(instance), instance->machine.group, origin);
+}
+
+/* Of the members that may speak for that domain, the i-th; NOBODY: there are no more. */
+static uint32_t speaker(const struct instance *instance, uint32_t voice, uint32_t i)
+{
+    const struct group *group = instance->machine.group;
+    const struct levels *levels = levels_above(instance);
+    uint32_t domain = levels->domain[topology_rank(group->topology, voice)];
+
+    return i < levels_count(levels, domain) ? levels->order[levels->start[domain] + i] : NOBODY;
+}
+
+/* None of them will say anything any more. */
+static bool is_silent(const struct instance *instance, uint32_t voice)
+{
+    uint32_t i = 0, rank;
+
+    while ((rank = speaker(instance, voice, i)) != NOBODY && instance->over >> rank & 1)
+        i++;
+    return rank == NOBODY;
+}
+
+/* All that may send what is expected of `from`. -errno: nobody is left. */
+static int expect(struct instance *instance, uint32_t from)
+{
+    struct context *context = instance->coll->context;
+    uint32_t rank;
+
+    if (likely(!has_voices(instance)))
+        return message_expect(context, from);
+    for (uint32_t i = 0; (rank = speaker(instance, from, i)) != NOBODY; i++)
+        if (message_expect(context, endpoint_of(instance, rank)) != 0)
+            instance->over |= UINT64_C(1) << rank;
+    return is_silent(instance, from) ? -ESRCH : 0;
 }
 
 static void phase_preset(struct phase *phase, uint32_t index)
@@ -139,7 +193,7 @@ static void post(struct instance *instance, struct slot *slot)
     early = list_empty(&instance->flight.early) ? NULL : flight_take(&instance->flight, slot->from);
     if (early != NULL)
         take_early(instance, slot, early);
-    else if (message_expect(instance->coll->context, slot->from) != 0)
+    else if (expect(instance, slot->from) != 0)
         engine_fail(instance, gone_found(instance->coll->context, slot->from));
 }
 
@@ -167,9 +221,16 @@ static struct slot *waiting(const struct instance *instance, uint32_t endpoint)
     return NULL;
 }
 
-bool step_wants(struct instance *instance, uint32_t endpoint)
+bool step_misses(struct instance *instance, uint32_t endpoint)
 {
-    return waiting(instance, endpoint) != NULL;
+    uint32_t source = step_source(instance, endpoint);
+
+    if (waiting(instance, source) == NULL)
+        return false;
+    if (likely(!has_voices(instance)))
+        return true;
+    instance->over |= UINT64_C(1) << topology_rank(instance->machine.group->topology, endpoint);
+    return is_silent(instance, source);
 }
 
 void step_doubts(const struct instance *instance,
@@ -178,8 +239,15 @@ void step_doubts(const struct instance *instance,
     for (uint32_t i = instance->complete; i < instance->recv_next; i++) {
         const struct slot *slot = slot_of(instance, i);
 
-        if ((slot->flags & SLOT_RECEIVED) == 0 && slot->receive == NULL)
+        uint32_t rank;
+
+        if ((slot->flags & SLOT_RECEIVED) != 0 || slot->receive != NULL)
+            continue;
+        if (!has_voices(instance))
             tell(instance, slot->from);
+        for (uint32_t k = 0;
+             has_voices(instance) && (rank = speaker(instance, slot->from, k)) != NOBODY; k++)
+            tell(instance, endpoint_of(instance, rank));
     }
 }
 
@@ -204,7 +272,7 @@ bool engine_arrive(struct instance *instance, uint32_t word, const void *data, s
                     engine_aborted(instance->machine.group, (word & FLIGHT_DISAGREE) != 0));
         return true;
     }
-    slot = waiting(instance, origin);
+    slot = waiting(instance, step_source(instance, origin));
     if (slot == NULL)
         return disagrees(instance, word, origin);
     if (!is_expected(instance, slot, word, bytes))
@@ -282,12 +350,29 @@ static void send_all(struct instance *instance)
     }
 }
 
+bool step_is_silent(const struct instance *instance, uint32_t endpoint)
+{
+    for (uint32_t i = instance->send_next; has_voices(instance) && i < instance->phases; i++) {
+        struct phase phase;
+
+        phase_preset(&phase, i);
+        instance->algorithm->schedule->phase(&instance->shape, i, &phase);
+        if (phase.to != NOBODY && endpoint_of(instance, phase.to) == endpoint)
+            return false;
+    }
+    return has_voices(instance);
+}
+
 /* Tells the members that still wait for something of this one that it will not come. */
 void step_abort(struct instance *instance)
 {
     const struct flight_head head = head_of(instance);
     uint32_t last = NOBODY;
 
+    if (has_voices(instance)) { /* who would have spoken here is not known */
+        flight_abort_all(instance->machine.group, instance->flight.sequence, instance->result);
+        return;
+    }
     for (uint32_t i = instance->send_next; i < instance->phases; i++) {
         struct phase phase;
 

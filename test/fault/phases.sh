@@ -71,6 +71,10 @@ nodes() {
     every 2 --row PipelinedHierarchical --type $broadcast --words 3000 --rank 0
     every 2 --row PipelinedHierarchical --type $allreduce --words 3000 --rank 1 --late
     every 2 --row MultiLeader --type $reduce --words 3000 --rank 1
+    every 2 --row LastSpeaks --type $barrier --rank 1
+    every 2 --row LastSpeaks --type $allreduce --rank 0 --late
+    every 2 --row LastSpeaks --type $alltoall --rank 1 --late
+    every 2 --row Direct --type $gather --words 3000 --rank 1
     met post done fill send complete
 }
 

@@ -5,7 +5,7 @@
  * gets an error; those before and behind it in the same group, and in another one, are right. All
  * are started one behind the other, and may run at once.
  *
- * Run: args="--seeds 400" timeout=120
+ * Run: args="--seeds 400 --seed 2450" timeout=120
  * Run: args="--seeds 200 --seed 5300" env="PAMI_RNDV_BYTES=64 PAMI_COLL_SEGMENT=256" timeout=120
  * Run: args="--seeds 500 --seed 7250" env="PAMI_COLL_LEVELS=node:2,package:2,core:2" timeout=120
  */

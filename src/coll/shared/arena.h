@@ -62,6 +62,7 @@ struct arena_line {
     union {
         unsigned char data[ARENA_INLINE];
         _Atomic uint64_t segments; /* of a collective of several: those that are there, or done */
+        _Atomic uint64_t claimed;  /* the last tick of which a member was the first at the end */
     };
 };
 
@@ -121,7 +122,7 @@ enum arena_kind {
  * who has gone, then these, always ARENA_SLICES: who arrives at a tick may not have had those
  * before, which others still wait in. */
 struct arena_slice {
-    struct arena_line arrived; /* crowded: members that have arrived at the tick */
+    struct arena_line arrived; /* crowded: members that have arrived at the tick; `claimed` */
     struct arena_line release; /* crowded: the last arriver's result */
 };
 
@@ -206,6 +207,17 @@ struct shared {
 static inline uint64_t arena_tick(uint64_t number)
 {
     return number + (number >> GROUP_BLOCK_BITS);
+}
+
+/* One member of those that ask at the end of this tick is told that it is the one. */
+static inline bool arena_claim(const struct arena *arena, uint64_t tick)
+{
+    _Atomic uint64_t *claimed = &arena_slice(arena, tick)->arrived.claimed;
+    uint64_t before = atomic_load_explicit(claimed, memory_order_relaxed);
+
+    return before <= tick &&
+           atomic_compare_exchange_strong_explicit(claimed, &before, tick + 1, memory_order_relaxed,
+                                                   memory_order_relaxed);
 }
 
 static inline char *arena_buffer(const struct arena *arena, uint64_t tick, uint32_t member)

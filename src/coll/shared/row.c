@@ -131,6 +131,7 @@ static struct collective collective_of_fallback(struct shared_run *run)
     struct collective taken = run->collective;
 
     memset(&run->collective, 0, sizeof(run->collective));
+    taken.first = NULL;
     if (run->keeps) {
         type_unref(taken.send.type);
         taken.send = run->shared.call.send;
@@ -177,6 +178,13 @@ static pami_result_t failed(const struct shared_run *run)
     return gone_error(run->machine.group, "a member has gone, or has failed");
 }
 
+static void succeed(struct shared_run *run)
+{
+    if (unlikely(run->collective.first != NULL))
+        *run->collective.first = arena_claim(run->shared.arena, run->shared.tick);
+    finish(run, PAMI_SUCCESS);
+}
+
 static void on_done(struct shared_machine *shared, pami_result_t result)
 {
     struct shared_run *run = container_of(shared, struct shared_run, shared);
@@ -190,7 +198,7 @@ static void on_done(struct shared_machine *shared, pami_result_t result)
     else if (result == PAMI_EAGAIN)
         fall_back(run);
     else if (likely(result == PAMI_SUCCESS))
-        finish(run, result);
+        succeed(run);
     else if (result == PAMI_INVAL)
         finish(run,
                error_set(result, "PAMI_Collective: members called it with different arguments"));
@@ -380,6 +388,11 @@ static const struct shared_run *run_of_const(const struct machine *machine)
 {
     return (const struct shared_run *)((const char *)machine -
                                        offsetof(struct shared_run, machine));
+}
+
+bool shared_run_fell_back(const struct machine *machine)
+{
+    return shared_run_is(machine) && run_of_const(machine)->fell_back;
 }
 
 bool shared_run_is_there(const struct machine *machine)

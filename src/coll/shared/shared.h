@@ -140,6 +140,7 @@ bool shared_misses(const struct shared_machine *machine, uint32_t endpoint);
 
 /* Of row.c: a machine of these rows; it is in its arena, as all members are; see above. */
 bool shared_run_is(const struct machine *machine);
+bool shared_run_fell_back(const struct machine *machine);
 bool shared_run_is_there(const struct machine *machine);
 bool shared_run_misses(const struct machine *machine, uint32_t endpoint);
 /* Who asks about this run with such a word runs something else there. */
