@@ -21,7 +21,6 @@
 #include <sys/resource.h>
 
 #define SILENCE_NS 60000
-#define LONG_SILENCE_NS 1200000 /* no thread stays awake for so long */
 #define ROUNDS 200
 #define NAP_US 50000
 
@@ -173,7 +172,7 @@ static double help(void)
     for (uint64_t i = 1; i <= ROUNDS; i++) {
         uint64_t start;
 
-        for (start = bench_now(); bench_now() - start < LONG_SILENCE_NS;) {
+        for (start = bench_now(); bench_now() - start < 4 * SILENCE_NS;) {
             bench_relax();
         }
         start = bench_now();
@@ -201,7 +200,7 @@ static void with_thread(size_t ms)
             job_send(j, 0, DATA, job_endpoint(j, 0, 0), &percent, sizeof(percent));
             PAMI_OK(PAMI_Context_unlock(j->contexts[0]));
         }
-        usleep((useconds_t)(2ull * ROUNDS * LONG_SILENCE_NS / 1000));
+        usleep((useconds_t)(2 * ROUNDS * 5 * SILENCE_NS / 1000));
         PAMI_OK(PAMIX_Context_async_disable(j->contexts, 1));
     } else if (j->task == 0) {
         for (size_t how = 0; how < 4; how++) {
