@@ -5,6 +5,7 @@
 # Run: args="shared" timeout=120
 # Run: args="nodes" timeout=120
 # Run: args="messages" timeout=120
+# Run: args="copies" timeout=120
 
 . "$(dirname "$0")/functions"
 dying=$build/test/fault/phases
@@ -85,6 +86,20 @@ messages() {
     every 1 --row Dissemination --type $barrier --rank 1
     every 1 --row Pairwise --type $alltoall --rank 1
     met send complete
+}
+
+# Messages whose receiver reads the memory of the sender: either of them dies in the middle.
+copies() {
+    local rank
+    export PAMI_RNDV_BYTES=1K PAMI_SHM_SINGLE_COPY=on
+    for rank in 0 1; do
+        every 1 --row PullHalvedBinomial --type $broadcast --words 20000 --rank $rank
+        every 1 --row Ring --type $allgather --words 5000 --rank $rank --late
+    done
+    every 1 --row PullHalvedBinomial --type $broadcast --words 20000 --rank 0 --cold --by-other
+    every 1 --row Flat --type $gather --words 20000 --root 1 --rank 2 --cold --by-other
+    every 1 --row Ring --type $allgather --words 5000 --rank 1 --cold --by-other
+    met send "read of memory" complete
 }
 
 "$@"

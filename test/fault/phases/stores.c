@@ -28,6 +28,7 @@ static size_t ranges;
 static char *open_page[OPEN];
 static size_t open_pages;
 static long count, limit;
+static bool watching;
 static const char *last_data; /* the store before was to such a place ... */
 static char *filled[2];       /* ... and these pages are left open until there is one elsewhere */
 static struct store_place (*place_of)(const void *address);
@@ -106,6 +107,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
         return;
     }
     if (open_pages == 0 && count == limit) { /* that was it */
+        watching = false;
         protect_all(PROT_READ | PROT_WRITE);
         return;
     }
@@ -164,15 +166,33 @@ void stores_watch(long stop, struct store_place (*place)(const void *address),
     find_ranges();
     handle(SIGSEGV, on_fault);
     handle(SIGTRAP, on_step);
+    watching = true;
     protect_all(PROT_READ);
 }
 
 long stores_unwatch(void)
 {
+    watching = false;
     protect_all(PROT_READ | PROT_WRITE);
     signal(SIGSEGV, SIG_DFL);
     signal(SIGTRAP, SIG_DFL);
     return count;
+}
+
+bool stores_count(void)
+{
+    if (!watching)
+        return false;
+    close_filled();
+    last_data = NULL;
+    return ++count == limit;
+}
+
+void stores_reach(const char *name)
+{
+    watching = false;
+    protect_all(PROT_READ | PROT_WRITE);
+    on_limit(name);
 }
 
 #else
@@ -191,6 +211,16 @@ void stores_watch(long stop, struct store_place (*place)(const void *address),
 long stores_unwatch(void)
 {
     return 0;
+}
+
+bool stores_count(void)
+{
+    return false;
+}
+
+void stores_reach(const char *name)
+{
+    (void)name;
 }
 
 #endif

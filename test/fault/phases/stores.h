@@ -34,6 +34,11 @@ bool stores_work(void);
 void stores_watch(long stop, struct store_place (*place)(const void *address),
                   void (*reached)(const char *name));
 
+/* Something else that others may see counts as well. True: it is the one to stop at, and the caller
+ * does so by stores_reach. False, when nothing is watched, or another one is. */
+bool stores_count(void);
+void stores_reach(const char *name);
+
 /* Not any more. How many there were. */
 long stores_unwatch(void);
 
