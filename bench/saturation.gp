@@ -16,9 +16,10 @@ set border 3 lc rgb quiet
 set tics nomirror out textcolor rgb ink
 set logscale x 2
 set logscale y 2
-set xtics ('8' 8, '64' 64, '512' 512, '4K' 4096, '32K' 32768)
+set xtics ('8' 8, '64' 64, '512' 512, '4K' 4096, '32K' 32768, '256K' 262144, \
+    '2M' 2097152)
 set ytics (1, 8, 64, 256)
-set xrange [3:96000]
+set xrange [3:6000000]
 set yrange [0.4:640]
 unset key
 unset colorbox
@@ -36,8 +37,8 @@ do for [terminal in 'svg png'] {
         textcolor rgb ink
     do for [name in pictures] {
         set title name textcolor rgb ink offset 0,-0.5
-        plot dir . '/' . name . '.dat' using 1:2:3 with points pt 5 ps 4.2 palette, \
-            '' using 1:2:(sprintf('%.2f', $3)) with labels font ',9' textcolor rgb ink
+        plot dir . '/' . name . '.dat' using 1:2:3 with points pt 5 ps 3.4 palette, \
+            '' using 1:2:(sprintf('%.2f', $3)) with labels font ',8' textcolor rgb ink
     }
     unset multiplot
     unset output
