@@ -104,8 +104,11 @@ sub command_over_hosts
     my ($flavour) = $contender =~ /^(openmpi|mpich)/;
     my ($program, @arguments) = @{ $flavour ? $suite->{mpi} : $suite->{ours} };
     my $file = $flavour ? "$bench/peer/$program.$flavour" : "$bench/$program";
-    my @mpi = (qw(OMPI_MCA_pml=ob1 OMPI_MCA_btl_tcp_if_include=10.77.0.0/24
-        OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none UCX_NET_DEVICES=eth0),
+    # Not cma: over namespaces UCX hangs with it.
+    my @mpi = (qw(OMPI_MCA_btl_tcp_if_include=10.77.0.0/24 OMPI_MCA_mpi_yield_when_idle=1
+        OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_opal_common_ucx_tls=any
+        OMPI_MCA_opal_common_ucx_devices=any UCX_NET_DEVICES=eth0),
+        'OMPI_MCA_pml=' . ($contender eq 'openmpi-ucx' ? 'ucx' : 'ob1'),
         'OMPI_MCA_btl=vader,tcp,self', 'UCX_TLS=tcp,posix,sysv,self');
     my %launcher = (openmpi => 'openmpi', mpich => 'hydra');
 
