@@ -23,6 +23,11 @@ has out 'task 4/6 node 0/2 local 0 1 4 5'
 run 0 "${over[@]}" -n 4 "$job"
 is out ''
 run 0 "${over[@]}" -n 4 "$job" --fences 20
+# Other ways to name the agent.
+run 0 "$scratch/agent" nodeA "$hydra" -launcher rsh -launcher-exec "$scratch/agent" -hosts nodeA:2,nodeB:2 \
+    -n 4 "$job"
+HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC=$scratch/agent run 0 "$scratch/agent" nodeA "$hydra" \
+    -hosts nodeA:2,nodeB:2 -n 4 "$job"
 messages "${over[@]}" -n 4
 run 7 "${over[@]}" -n 4 "$job" --abort 7
 start=$(now)
@@ -38,4 +43,14 @@ timeout --foreground -k 2 20 "${over[@]}" -disable-auto-cleanup -n 4 "$job" --di
     >"$scratch/out" 2>"$scratch/err"
 [ $? != 124 ] || complain 'does not end'
 within 10000 "$start"
+# Who ignores it survives, but for those of the same node; fences do not end by themselves.
+printf '#!/bin/sh\ntrap "" USR1\nexec "%s" --die 9\n' "$job" >"$scratch/ignores"
+chmod +x "$scratch/ignores"
+start=$(now)
+what='no clean-up, the signal ignored'
+JOB_GOES_ON=1 PAMI_BOOTSTRAP_TIMEOUT=6 timeout --foreground -k 2 40 "${over[@]}" -disable-auto-cleanup \
+    -n 4 "$scratch/ignores" >"$scratch/out" 2>"$scratch/err"
+[ $? != 124 ] || complain 'does not end'
+[ "$(grep -c survives "$scratch/out")" = 2 ] || complain 'not two survivors'
+within 20000 "$start"
 finish

@@ -36,6 +36,16 @@ for kind in pmix pmi2; do
     done
     within 20000 "$start"
 done
+# With PMIx a death ends the step whatever -K says.
+if "${srun[@]}" --mpi=list 2>&1 | grep -qw pmix; then
+    what='pmix -K0'
+    start=$(now)
+    JOB_GOES_ON=1 PAMI_BOOTSTRAP_TIMEOUT=20 "${srun[@]}" --mpi=pmix -K0 -n 3 "$job" --die 9 \
+        >"$scratch/out" 2>"$scratch/err"
+    status=$?
+    [ $status != 0 ] && [ $status != 124 ] || complain "status $status"
+    within 15000 "$start"
+fi
 # With PMI-2 and -K0 survivors go on; nobody tells them.
 what='pmi2 -K0'
 start=$(now)
