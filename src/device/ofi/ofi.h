@@ -414,6 +414,9 @@ static inline void ofi_slot_rouse(struct ofi_slot *slot)
 void ofi_pulse_tend(struct ofi_slot *slot);
 void ofi_pulse_take(struct ofi_slot *slot, const struct ofi_notice *notice);
 
+/* sever.c: ends its connections, so that nothing of theirs touches memory here any more. */
+void ofi_sever(struct ofi_link *link);
+
 /* expose.c */
 int ofi_region_register(struct ofi_slot *slot, void *memory, size_t bytes, uint64_t access,
                         uint64_t key, struct ofi_region *region);

@@ -248,8 +248,10 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
         link->told = link->used && !link->back;
         link->used = link->back = false;
         link->lost = link->sent_units;
-        if (link->dead)
+        if (link->dead) {
             ofi_link_forget(link);
+            ofi_sever(link);
+        }
         ofi_remotes_give_up(slot, link, -EPIPE);
         gone(base->params.context, link->path.endpoint);
     }

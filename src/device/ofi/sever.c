@@ -1,0 +1,125 @@
+/*
+ * Ending the provider's connections to a task that counts as dead.
+ *
+ * A provider over sockets goes on where it was when a network that was cut is mended: what it was
+ * reading for us comes at last, into memory whose owner has long heard of an error, and what the
+ * other side was writing too. libfabric has no call against that (fi_av_remove of net and
+ * tcp;ofi_rxm 1.17 leaves connections alone), so the sockets are looked up and shut down, and
+ * what the kernel has received is thrown away; the provider then gives back what is under way.
+ *
+ * A connection that we made leads to the very address of the other endpoint. One that we accepted
+ * shows our own port and the other's host only: it is shut down when nobody lives at that host.
+ * Where just one of several has fallen silent (pulse.c) those stay. Of providers without sockets
+ * nothing is found.
+ */
+#include <dirent.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "device/ofi/ofi.h"
+#include "util/log.h"
+
+union name {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+static bool host_equal(const union name *a, const union name *b)
+{
+    if (a->any.sa_family != b->any.sa_family)
+        return false;
+    return a->any.sa_family == AF_INET
+               ? a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr
+               : memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr)) == 0;
+}
+
+static in_port_t port_of(const union name *name)
+{
+    return name->any.sa_family == AF_INET ? name->v4.sin_port : name->v6.sin6_port;
+}
+
+static bool is_internet(const union name *name)
+{
+    return name->any.sa_family == AF_INET || name->any.sa_family == AF_INET6;
+}
+
+static bool name_of(const struct ofi_link *link, union name *name)
+{
+    size_t bytes = sizeof(*name);
+
+    memset(name, 0, sizeof(*name));
+    return link->address != FI_ADDR_UNSPEC &&
+           fi_av_lookup(link->slot->av, link->address, name, &bytes) == 0 &&
+           bytes <= sizeof(*name) && is_internet(name);
+}
+
+/* Somebody may live there who has to do with us. */
+static bool is_inhabited(struct ofi_slot *slot, const union name *host)
+{
+    struct list *item;
+
+    list_for_each (item, &slot->links) {
+        struct ofi_link *link = list_entry(item, struct ofi_link, link);
+        union name name;
+
+        if (link->dead)
+            continue;
+        if (name_of(link, &name) ? host_equal(&name, host) : link->received != 0)
+            return true;
+    }
+    return false;
+}
+
+static bool leads_to(int fd, const union name *mine, const union name *theirs, bool whole_host)
+{
+    union name here = {0}, there = {0};
+    socklen_t here_bytes = sizeof(here), there_bytes = sizeof(there);
+
+    if (getpeername(fd, &there.any, &there_bytes) != 0 || !host_equal(&there, theirs))
+        return false;
+    if (port_of(&there) == port_of(theirs))
+        return true;
+    return whole_host && getsockname(fd, &here.any, &here_bytes) == 0 && is_internet(&here) &&
+           port_of(&here) == port_of(mine);
+}
+
+/* What the kernel has received goes, too; the provider finds the end. */
+static int end(int fd)
+{
+    char nowhere[16384];
+
+    if (shutdown(fd, SHUT_RDWR) != 0)
+        return 0;
+    while (recv(fd, nowhere, sizeof(nowhere), MSG_DONTWAIT) > 0)
+        continue;
+    return 1;
+}
+
+void ofi_sever(struct ofi_link *link)
+{
+    struct ofi_slot *slot = link->slot;
+    union name mine = {0}, theirs;
+    DIR *directory;
+    struct dirent *entry;
+    bool whole_host;
+    int count = 0;
+
+    if (!name_of(link, &theirs))
+        return;
+    memcpy(&mine, slot->name.name,
+           slot->name.bytes < sizeof(mine) ? slot->name.bytes : sizeof(mine));
+    whole_host = is_internet(&mine) && !is_inhabited(slot, &theirs);
+    directory = opendir("/proc/self/fd");
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        int fd = atoi(entry->d_name);
+
+        if (entry->d_name[0] != '.' && leads_to(fd, &mine, &theirs, whole_host))
+            count += end(fd);
+    }
+    if (directory != NULL)
+        closedir(directory);
+    log_debug("ofi: %d connections to endpoint %u ended", count, link->path.endpoint);
+}
