@@ -61,8 +61,28 @@ static const struct preference preferences[] = {
     {PAMI_XFER_SCAN, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_REDUCE_SCATTER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_ALLTOALL, "Hierarchical", 1 * K, ALL_MEMBERS, NODES_NETWORK},
-    /* Few members on several nodes: fewer steps one after the other (4 tasks on two pretended nodes
-     * and 2 cores: barrier 8.2 us, by levels 13-17; allreduce of 8 bytes 12.7, by levels 15.1). */
+    {PAMI_XFER_ALLTOALL, "Spread", ALL_SIZES, 8, NODES_NETWORK},
+    {PAMI_XFER_ALLTOALL, "Bruck", 256, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_ALLTOALL, "Spread", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    /* Pretended nodes: a message costs as much as in a node, and who waits for a leader waits for
+     * its turn. 4, 8 and 16 tasks on 2 and 4 of them and 2 cores (doc/collectives.md). */
+    {PAMI_XFER_BARRIER, "Dissemination", ALL_SIZES, 4, NODES_SEVERAL},
+    {PAMI_XFER_BARRIER, "Tree8", ALL_SIZES, 16, NODES_SEVERAL},
+    {PAMI_XFER_ALLREDUCE, "LastSpeaks", 1 * K, 8, NODES_SEVERAL},
+    {PAMI_XFER_REDUCE_SCATTER, "LastSpeaks", 512, 8, NODES_SEVERAL},
+    {PAMI_XFER_REDUCE_SCATTER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
+    {PAMI_XFER_SCAN, "LastSpeaks", 1 * K, 16, NODES_SEVERAL},
+    {PAMI_XFER_SCAN, "Linear", ALL_SIZES, 16, NODES_SEVERAL},
+    {PAMI_XFER_ALLGATHER, "LastSpeaks", 512, 16, NODES_SEVERAL},
+    {PAMI_XFER_ALLGATHER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
+    {PAMI_XFER_ALLGATHERV, "Linear", 1 * K, 8, NODES_SEVERAL},
+    {PAMI_XFER_ALLGATHERV, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
+    {PAMI_XFER_ALLTOALL, "Spread", 4 * K, 16, NODES_SEVERAL},
+    {PAMI_XFER_ALLTOALL, "Direct", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
+    {PAMI_XFER_GATHER, "Flat", 4 * K, 16, NODES_SEVERAL},
+    {PAMI_XFER_SCATTER, "Flat", 4 * K, 16, NODES_SEVERAL},
+    {PAMI_XFER_SCATTER, "Direct", ALL_SIZES, 16, NODES_SEVERAL},
+    /* What these cannot do: fewer steps one after the other. */
     {PAMI_XFER_BARRIER, "Dissemination", ALL_SIZES, 8},
     {PAMI_XFER_ALLREDUCE, "RecursiveDoubling", 1 * K, 8},
     {PAMI_XFER_BARRIER, "Hierarchical", ALL_SIZES, ALL_MEMBERS},
@@ -80,6 +100,7 @@ static const struct preference preferences[] = {
 
     {PAMI_XFER_REDUCE, "Binomial", 32 * K, ALL_MEMBERS},
     {PAMI_XFER_REDUCE, "PipelinedBinomial", 256 * K, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_REDUCE, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
     {PAMI_XFER_REDUCE, "Rabenseifner", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_REDUCE, "Binomial", ALL_SIZES, ALL_MEMBERS},
 
@@ -99,6 +120,7 @@ static const struct preference preferences[] = {
     {PAMI_XFER_ALLGATHERV, "Ring", ALL_SIZES, ALL_MEMBERS},
 
     {PAMI_XFER_GATHER, "Binomial", 4 * K, ALL_MEMBERS},
+    {PAMI_XFER_GATHER, "Direct", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
     {PAMI_XFER_GATHER, "Flat", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_GATHERV, "Flat", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_SCATTER, "Binomial", 4 * K, ALL_MEMBERS},

@@ -304,7 +304,7 @@ static void networks(void **state)
     assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Ring");
     assert_string_equal(explain(&usual, &question, NULL, NULL)->name, "Hierarchical");
     question.pretended = true;
-    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "RecursiveDoubling");
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "LastSpeaks");
     question.nodes = 1;
     assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Shared");
     select_table_finish(&usual);

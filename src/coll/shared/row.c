@@ -173,6 +173,7 @@ static pami_result_t failed(const struct shared_run *run)
 {
     const struct arena *arena = run->shared.arena;
 
+    coll_failed(run->machine.group, (uint32_t)run->machine.sequence, PAMI_ERROR);
     if (arena->state == ARENA_READY)
         gone_note(run->machine.group->context, arena_gone(arena));
     return gone_error(run->machine.group, "a member has gone, or has failed");
