@@ -29,6 +29,11 @@
 
 static _Thread_local uint32_t idle_passes __attribute__((tls_model("initial-exec")));
 
+uint32_t context_idle_passes(void)
+{
+    return idle_passes;
+}
+
 static void gone(void *context, uint32_t endpoint)
 {
     p2p_endpoint_gone(context, endpoint);

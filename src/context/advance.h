@@ -20,6 +20,9 @@ bool context_has_retries(const struct context *context);
 void context_arm(struct context *context, bool light);
 void context_disarm(struct context *context);
 
+/* Passes of this thread, in whatever contexts, since one found something. */
+uint32_t context_idle_passes(void);
+
 /* How long a sleep may be: not all ports that are armed can end it. */
 uint64_t context_sleep_limit(const struct context *context, uint64_t microseconds);
 

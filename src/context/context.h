@@ -130,6 +130,8 @@ typedef void protocol_handler(struct context *context, const struct packet_heade
 struct retry {
     struct list link;
     int (*run)(struct retry *retry, struct context *context);
+    /* Another number whenever it has come a step further, also without an event; or NULL. */
+    uint64_t (*mark)(const struct retry *retry);
 };
 
 #define CONTEXT_MAGIC UINT64_C(0x70616d6963747874)
@@ -147,6 +149,9 @@ struct context {
     uint32_t passes;       /* of all, for house-keeping */
     uint64_t sends;        /* short sends as of the last idle pass */
     uint64_t tend_at;      /* clock_ticks of the next house-keeping */
+    uint64_t wait_began;   /* ns: the first wait since something was found */
+    uint64_t wait_mark;    /* of all retries, and ... */
+    uint32_t wait_passes;  /* ... idle passes, before the last wait */
 
     struct port *ports[DEVICES_MAX]; /* NULL where the device has none */
     size_t port_count;

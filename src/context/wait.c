@@ -18,6 +18,9 @@
 #define SLEEP_LONGEST_US 100000u
 /* The same while something waits to be tried again: nobody wakes us for that. */
 #define SLEEP_RETRY_US 200u
+/* ... and not before nothing has been found for so long: what is to be tried again often works soon,
+ * as the next piece of a collective does, and such a sleep takes as long. */
+#define RETRY_PATIENCE_NS 300000u
 /* Looks before the first sleep. */
 #define LOOKS_BEFORE_SLEEP 200
 
@@ -85,9 +88,40 @@ static bool sleep_once(struct context *context, uint64_t microseconds)
     return ready;
 }
 
+static uint64_t retries_mark(const struct context *context)
+{
+    struct list *item;
+    uint64_t mark = 0;
+
+    list_for_each (item, &context->retries) {
+        const struct retry *retry = list_entry(item, struct retry, link);
+
+        mark += retry->mark != NULL ? retry->mark(retry) : 0;
+    }
+    return mark;
+}
+
+/* An advance should try again what has not worked just now. */
+static bool should_retry(struct context *context, uint64_t now)
+{
+    uint32_t passes = context_idle_passes();
+    uint64_t mark;
+
+    if (!context_has_retries(context))
+        return false;
+    mark = retries_mark(context);
+    if (passes <= context->wait_passes || mark != context->wait_mark)
+        context->wait_began = now;
+    context->wait_passes = passes;
+    context->wait_mark = mark;
+    return now - context->wait_began < RETRY_PATIENCE_NS;
+}
+
 /* The owner waits. */
 static pami_result_t wait_for_events(struct context *context, size_t maximum_us, uint64_t start)
 {
+    if (should_retry(context, start))
+        return PAMI_SUCCESS;
     for (int i = 0; i < LOOKS_BEFORE_SLEEP; i++) {
         if (context_has_events(context))
             return PAMI_SUCCESS;

@@ -54,9 +54,7 @@ static const struct shared_machine *next_of(const struct arena *arena)
 static bool wants_to_ask(struct arena *arena, const struct shared_machine *machine, bool now)
 {
     return machine != NULL && machine->started &&
-           doubt_grows(
-               &arena->doubt,
-               (machine->tick << 24) + machine->posted + machine->taken + machine->staged + 1, now);
+           doubt_grows(&arena->doubt, shared_mark(machine) + 1, now);
 }
 
 size_t shared_ask(struct shared *shared, bool now)

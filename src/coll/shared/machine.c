@@ -549,9 +549,25 @@ void shared_give_up(struct shared_machine *machine)
     arena_break(machine->arena, machine->tick);
 }
 
+static uint64_t mark_all(const struct retry *retry)
+{
+    const struct shared *shared = container_of(retry, struct shared, retry);
+    struct list *item;
+    uint64_t mark = 0;
+
+    list_for_each (item, &shared->active) {
+        const struct arena *arena = list_entry(item, struct arena, active);
+
+        if (!list_empty(&arena->machines))
+            mark += shared_mark(list_entry(arena->machines.next, struct shared_machine, link));
+    }
+    return mark;
+}
+
 void shared_machines_init(struct shared *shared)
 {
     list_init(&shared->active);
     list_init(&shared->retry.link);
     shared->retry.run = run_all;
+    shared->retry.mark = mark_all;
 }

@@ -89,6 +89,12 @@ struct shared_machine {
     pami_result_t failure; /* PAMI_INVAL: others run something else than this machine does */
 };
 
+/* Another number with each step. */
+static inline uint64_t shared_mark(const struct shared_machine *machine)
+{
+    return (machine->tick << 24) + machine->posted + machine->taken + machine->staged;
+}
+
 /* The arena can do this: the same answer on all members. */
 static inline bool shared_can(const struct arena *arena, const struct shared_call *call)
 {
