@@ -18,8 +18,8 @@
 #define SLEEP_LONGEST_US 100000u
 /* The same while something waits to be tried again: nobody wakes us for that. */
 #define SLEEP_RETRY_US 200u
-/* ... and not before nothing has been found for so long: what is to be tried again often works soon,
- * as the next piece of a collective does, and such a sleep takes as long. */
+/* ... and only when nothing has been found for so long: what is to be tried again often works
+ * soon, as the next piece of a collective does, and such a sleep takes as long. */
 #define RETRY_PATIENCE_NS 300000u
 /* Looks before the first sleep. */
 #define LOOKS_BEFORE_SLEEP 200
