@@ -135,54 +135,36 @@ static void spread_phase(const struct shape *shape, uint32_t index, struct phase
     phase->recv_needs = phase->send_needs = base;
 }
 
-/* Blocks of others that are not empty. */
-static uint32_t count_blocks(const struct shape *shape, const uint64_t *sizes)
+/* Is there something for the k-th after this member, or from the k-th before it? Everybody takes
+ * these in the order of k, so none waits for one that waits for it, whatever the window. */
+static bool sparse_has(const struct shape *shape, uint32_t k)
 {
-    uint32_t count = 0;
+    uint32_t to = rank_after(shape->rank, k, shape->size);
+    uint32_t from = rank_before(shape->rank, k, shape->size);
 
-    for (uint32_t i = 0; i < shape->size; i++)
-        count += i != shape->rank && block_bytes(sizes, shape->bytes, i) != 0;
-    return count;
+    return block_bytes(shape->send_bytes, shape->bytes, to) != 0 ||
+           block_bytes(shape->recv_bytes, shape->bytes, from) != 0;
 }
 
 static uint32_t sparse_prepare(struct shape *shape)
 {
-    uint32_t base = spread_prepare(shape) - shape->size;
-    uint32_t sends = count_blocks(shape, shape->send_bytes);
-    uint32_t receives = count_blocks(shape, shape->recv_bytes);
+    uint32_t phases = spread_prepare(shape) - shape->size + 1;
 
-    return base + 1 + (sends > receives ? sends : receives);
+    for (uint32_t k = 1; k < shape->size; k++)
+        phases += sparse_has(shape, k);
+    return phases;
 }
 
-/* The own block first; then the index-th neighbour on that side with a block that is not empty. */
-static uint32_t sparse_partner(const struct shape *shape, const uint64_t *sizes, uint32_t index,
-                               bool after)
-{
-    for (uint32_t k = 1; index != 0 && k < shape->size; k++) {
-        uint32_t rank = after ? rank_after(shape->rank, k, shape->size)
-                              : rank_before(shape->rank, k, shape->size);
-
-        if (block_bytes(sizes, shape->bytes, rank) != 0 && --index == 0)
-            return rank;
-    }
-    return NOBODY;
-}
-
+/* The own block first, then the index-th k that has something; there may be fewer by now, where a
+ * composition has taken sizes back. */
 static void sparse_phase(const struct shape *shape, uint32_t index, struct phase *phase)
 {
-    uint32_t base = (uint32_t)shape->state[0], to, from;
+    uint32_t base = (uint32_t)shape->state[0], k = 0;
 
-    if (index <= base) {
-        spread_phase(shape, index, phase);
-        return;
-    }
-    to = sparse_partner(shape, shape->send_bytes, index - base, true);
-    from = sparse_partner(shape, shape->recv_bytes, index - base, false);
-    if (to != NOBODY)
-        phase_send(phase, to, base != 0 ? copied(shape, to) : source_of(shape, to));
-    if (from != NOBODY)
-        phase_receive(phase, from, target_of(shape, from));
-    phase->recv_needs = phase->send_needs = base;
+    for (uint32_t left = index > base ? index - base : 0; left != 0 && k < shape->size;)
+        left -= ++k < shape->size && sparse_has(shape, k);
+    if (k < shape->size)
+        spread_phase(shape, index <= base ? index : base + k, phase);
 }
 
 const struct schedule_ops alltoall_pairwise = {pairwise_prepare, pairwise_phase};
