@@ -191,10 +191,3 @@ void bootstrap_abort(struct bootstrap *bootstrap, int code, const char *why)
     if (bootstrap->ops->abort != NULL)
         bootstrap->ops->abort(bootstrap, code, why == NULL ? "" : why);
 }
-
-int bootstrap_watch(struct bootstrap *bootstrap, bootstrap_failure_fn *tell, void *cookie)
-{
-    if (bootstrap->ops->watch == NULL)
-        return -ENOTSUP;
-    return bootstrap->ops->watch(bootstrap, tell, cookie);
-}

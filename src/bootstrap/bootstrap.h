@@ -30,9 +30,6 @@
 
 struct bootstrap;
 
-/* Told once about each task that is known to have died. */
-typedef void bootstrap_failure_fn(void *cookie, uint32_t task);
-
 /* Any member but name may be NULL. */
 struct bootstrap_ops {
     const char *name;
@@ -41,7 +38,6 @@ struct bootstrap_ops {
     int (*get)(struct bootstrap *bootstrap, const char *key, char *value, size_t size);
     int (*node_of)(struct bootstrap *bootstrap, uint32_t task, uint32_t *node);
     void (*abort)(struct bootstrap *bootstrap, int code, const char *why);
-    int (*watch)(struct bootstrap *bootstrap, bootstrap_failure_fn *tell, void *cookie);
     void (*close)(struct bootstrap *bootstrap);
 };
 
@@ -96,9 +92,6 @@ int bootstrap_node_of(struct bootstrap *bootstrap, uint32_t task, uint32_t *node
  * logged).  Returns, also when there is no launcher: the caller decides how to end itself.
  */
 void bootstrap_abort(struct bootstrap *bootstrap, int code, const char *why);
-
-/* Be told about deaths, from any thread; -ENOTSUP where the launcher tells nobody. */
-int bootstrap_watch(struct bootstrap *bootstrap, bootstrap_failure_fn *tell, void *cookie);
 
 /*
  * A text that two processes have in common exactly if they run on the same boot of the same kernel

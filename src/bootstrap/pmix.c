@@ -32,17 +32,11 @@
 /* In front of all keys of ours: others of the job may use PMIx, too. */
 #define KEY_PREFIX "pami."
 #define KEY_ROOM (sizeof KEY_PREFIX + BOOTSTRAP_KEY_MAX)
-#define WATCHERS_MAX 8
 
 /* Own keys, since the standard lets a second put replace the first. */
 struct card {
     struct card *next;
     char key[BOOTSTRAP_KEY_MAX + 1];
-};
-
-struct watcher {
-    bootstrap_failure_fn *tell;
-    void *cookie;
 };
 
 struct pmix {
@@ -54,9 +48,6 @@ struct pmix {
     pthread_mutex_t lock;
     struct card *cards; /* lock */
     bool uncommitted;   /* lock: put, but not yet committed */
-    struct watcher watch[WATCHERS_MAX];
-    size_t watch_count;  /* lock */
-    unsigned char *dead; /* lock: [tasks], told already */
     atomic_bool leaving;
     atomic_bool lost; /* the local server has gone */
 };
@@ -297,23 +288,7 @@ static int pmix_fence(struct bootstrap *bootstrap)
     return error;
 }
 
-/* ---- the end of others, and one's own ---- */
-
-static void tell_dead(struct pmix *pmix, uint32_t task)
-{
-    struct watcher watchers[WATCHERS_MAX];
-    size_t count = 0;
-
-    pthread_mutex_lock(&pmix->lock);
-    if (task < pmix->base.tasks && !pmix->dead[task]) {
-        pmix->dead[task] = 1;
-        count = pmix->watch_count;
-        memcpy(watchers, pmix->watch, sizeof watchers);
-    }
-    pthread_mutex_unlock(&pmix->lock);
-    for (size_t i = 0; i < count; i++)
-        watchers[i].tell(watchers[i].cookie, task);
-}
+/* ---- the end ---- */
 
 /* Nobody else ends a process whose server has gone. */
 static void lose_server(struct pmix *pmix)
@@ -333,44 +308,14 @@ static void on_event(size_t id, int status, const struct pmix_abi_proc *source,
                      size_t result_count, pmix_abi_event_done_fn *done, void *cookie)
 {
     struct pmix *pmix = connected;
-    const struct pmix_abi_proc *affected = source;
 
-    (void)id, (void)results, (void)result_count;
-    if (count != 0 && infos != NULL && infos[0].value.type == PMIX_ABI_PROC &&
-        strcmp(infos[0].key, "pmix.evproc") == 0)
-        affected = infos[0].value.data.proc;
-    switch (pmix != NULL && getpid() == pmix->owner ? status : PMIX_ABI_SUCCESS) {
-    case PMIX_ABI_ERR_LOST_CONNECTION:
-    case PMIX_ABI_ERR_LOST_CONNECTION_TO_SERVER:
+    (void)id, (void)source, (void)infos, (void)count, (void)results, (void)result_count;
+    if (pmix != NULL && getpid() == pmix->owner &&
+        (status == PMIX_ABI_ERR_LOST_CONNECTION ||
+         status == PMIX_ABI_ERR_LOST_CONNECTION_TO_SERVER))
         lose_server(pmix);
-        break;
-    case PMIX_ABI_ERR_PROC_ABORTED:
-    case PMIX_ABI_ERR_PROC_ABORTING:
-    case PMIX_ABI_ERR_PROC_ABORTED_BY_SIG:
-    case PMIX_ABI_ERR_PROC_TERM_WO_SYNC:
-    case PMIX_ABI_PROC_TERMINATED:
-        if (affected != NULL && strcmp(affected->nspace, pmix->self.nspace) == 0)
-            tell_dead(pmix, affected->rank);
-        break;
-    default:
-        break;
-    }
     if (done != NULL)
         done(PMIX_ABI_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cookie);
-}
-
-static int pmix_watch(struct bootstrap *bootstrap, bootstrap_failure_fn *tell, void *cookie)
-{
-    struct pmix *pmix = pmix_of(bootstrap);
-    int error = 0;
-
-    pthread_mutex_lock(&pmix->lock);
-    if (pmix->watch_count == WATCHERS_MAX)
-        error = -ENOBUFS;
-    else
-        pmix->watch[pmix->watch_count++] = (struct watcher){.tell = tell, .cookie = cookie};
-    pthread_mutex_unlock(&pmix->lock);
-    return error;
 }
 
 static void pmix_abort(struct bootstrap *bootstrap, int code, const char *why)
@@ -398,7 +343,6 @@ static const struct bootstrap_ops pmix_ops = {
     .fence = pmix_fence,
     .get = pmix_get,
     .abort = pmix_abort,
-    .watch = pmix_watch,
     .close = pmix_close,
 };
 
@@ -547,10 +491,6 @@ static int pmix_connect(struct bootstrap **out)
     error = find_size(pmix);
     if (error == 0)
         error = find_nodes(pmix);
-    if (error == 0)
-        pmix->dead = calloc(pmix->base.tasks, 1);
-    if (error == 0 && pmix->dead == NULL)
-        error = -ENOMEM;
     if (error != 0)
         return error; /* the library has the connection from now on */
     connected = pmix;

@@ -20,19 +20,14 @@
 
 enum pmix_abi_status {
     PMIX_ABI_SUCCESS = 0,
-    PMIX_ABI_ERR_PROC_ABORTED = -7,
-    PMIX_ABI_ERR_PROC_ABORTING = -9,
     PMIX_ABI_ERR_TIMEOUT = -24,
     PMIX_ABI_ERR_UNREACH = -25,
     PMIX_ABI_ERR_NOMEM = -32,
     PMIX_ABI_ERR_NOT_FOUND = -46,
     PMIX_ABI_ERR_LOST_CONNECTION = -61,
     PMIX_ABI_ERR_LOST_CONNECTION_TO_SERVER = -101, /* its name before version 4 */
-    PMIX_ABI_PROC_TERMINATED = -111,
-    PMIX_ABI_OPERATION_SUCCEEDED = -157, /* done already, there will be no callback */
-    PMIX_ABI_ERR_PROC_TERM_WO_SYNC = -200,
+    PMIX_ABI_OPERATION_SUCCEEDED = -157,           /* done already, there will be no callback */
     PMIX_ABI_EVENT_ACTION_COMPLETE = -334,
-    PMIX_ABI_ERR_PROC_ABORTED_BY_SIG = -402,
 };
 
 /* Types of values; those above BOOL that are read are integers and strings. */
@@ -47,11 +42,9 @@ enum pmix_abi_type {
     PMIX_ABI_UINT16 = 13,
     PMIX_ABI_UINT32 = 14,
     PMIX_ABI_UINT64 = 15,
-    PMIX_ABI_PROC = 22,
     PMIX_ABI_PROC_RANK = 40,
 };
 
-#define PMIX_ABI_RANK_UNDEF UINT32_MAX
 #define PMIX_ABI_RANK_WILDCARD (UINT32_MAX - 1)
 #define PMIX_ABI_GLOBAL 3 /* scope: everybody of the job */
 
@@ -72,7 +65,6 @@ struct pmix_abi_value {
         uint16_t uint16;
         uint32_t uint32;
         uint64_t uint64;
-        struct pmix_abi_proc *proc;
         char room[24];
     } data;
 };

@@ -11,17 +11,14 @@ flags=$("${PKG_CONFIG:-pkg-config}" --cflags pmix 2>/dev/null) ||
     echo '#include <pmix.h>'
     echo '#include <stddef.h>'
     echo '#include "bootstrap/pmix_abi.h"'
-    sed -n 's/^ *PMIX_ABI_\(\(ERR\|PROC\|OPERATION\|EVENT\)_*[A-Z_]*\|SUCCESS\) = .*/\1/p' \
+    sed -n 's/^ *PMIX_ABI_\(\(ERR\|OPERATION\|EVENT\)_*[A-Z_]*\|SUCCESS\) = .*/\1/p' \
         src/bootstrap/pmix_abi.h | while read -r name; do
-        case $name in
-        PROC | PROC_RANK) continue ;;
-        ERR_PROC_ABORTED | ERR_PROC_ABORTING | ERR_LOST_CONNECTION_TO_SERVER) ;; # some lack them
-        esac
+        # Some versions lack ERR_LOST_CONNECTION_TO_SERVER.
         printf '#ifdef PMIX_%s\n_Static_assert(PMIX_%s == PMIX_ABI_%s, "%s");\n#endif\n' \
             "$name" "$name" "$name" "$name"
     done
-    for name in BOOL STRING SIZE INT INT32 INT64 UINT UINT16 UINT32 UINT64 PROC PROC_RANK \
-        RANK_UNDEF RANK_WILDCARD GLOBAL; do
+    for name in BOOL STRING SIZE INT INT32 INT64 UINT UINT16 UINT32 UINT64 PROC_RANK \
+        RANK_WILDCARD GLOBAL; do
         echo "_Static_assert((PMIX_$name) == (PMIX_ABI_$name), \"$name\");"
     done
     for name in proc value info; do

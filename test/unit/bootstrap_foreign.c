@@ -54,7 +54,6 @@ static void test_nothing(void **state)
     assert_int_equal(bootstrap_put(&sim, "k", "v"), -ENOTSUP);
     assert_int_equal(bootstrap_get(&sim, "k", value, sizeof value), -ENOTSUP);
     assert_int_equal(bootstrap_fence(&sim), 0);
-    assert_int_equal(bootstrap_watch(&sim, NULL, NULL), -ENOTSUP);
     assert_int_equal(bootstrap_node_of(&sim, 2, &node), 0);
     assert_int_equal(node, 0);
     assert_int_equal(bootstrap_node_of(&sim, 3, &node), -EINVAL);

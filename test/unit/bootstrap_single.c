@@ -118,15 +118,9 @@ static void test_refused(void **state)
     assert_int_equal(bootstrap_put(bootstrap, key, "v"), 0);
 }
 
-static void tell(void *cookie, uint32_t task)
-{
-    (void)cookie, (void)task;
-}
-
-static void test_nothing_to_watch(void **state)
+static void test_abort(void **state)
 {
     (void)state;
-    assert_int_equal(bootstrap_watch(bootstrap, tell, NULL), -ENOTSUP);
     bootstrap_abort(bootstrap, 3, "only a test"); /* nobody to ask: returns */
 }
 
@@ -161,12 +155,9 @@ static void test_host_proof(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_same_object),
-        cmocka_unit_test(test_cards),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_nothing_to_watch),
-        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_identity),   cmocka_unit_test(test_same_object),
+        cmocka_unit_test(test_cards),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_abort),      cmocka_unit_test(test_fork),
         cmocka_unit_test(test_host_proof),
     };
 

@@ -170,22 +170,10 @@ void sim_kill(struct sim_task *task)
         if (endpoint != NULL)
             die_at(endpoint);
     }
-    task->known.happen = sim_known;
-    sim_schedule_event(network, network->now + network->rules.detect, &task->known);
 }
 
 void sim_death(struct sim_network *network, struct sim_event *event)
 {
     (void)network;
     sim_kill(container_of(event, struct sim_task, death));
-}
-
-/* Those who asked the bootstrap are told. */
-void sim_known(struct sim_network *network, struct sim_event *event)
-{
-    const struct sim_task *dead = container_of(event, struct sim_task, known);
-
-    for (struct sim_task *task = network->told; task != NULL; task = task->next_told)
-        if (!task->dead && task->tell != NULL)
-            task->tell(task->tell_cookie, dead->bootstrap.task);
 }

@@ -1,6 +1,6 @@
 /*
  * Bootstraps of simulated tasks: who they are and where. They exchange no cards, as the device
- * needs none; they tell of deaths.
+ * needs none.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,23 +19,9 @@ static int identity_node_of(struct bootstrap *bootstrap, uint32_t task, uint32_t
     return 0;
 }
 
-static int identity_watch(struct bootstrap *bootstrap, bootstrap_failure_fn *tell, void *cookie)
-{
-    struct sim_task *task = task_of(bootstrap);
-
-    if (task->tell == NULL) {
-        task->next_told = task->network->told;
-        task->network->told = task;
-    }
-    task->tell = tell;
-    task->tell_cookie = cookie;
-    return 0;
-}
-
 static const struct bootstrap_ops identity_ops = {
     .name = "sim",
     .node_of = identity_node_of,
-    .watch = identity_watch,
 };
 
 void sim_identity_fill(struct sim_network *network, uint32_t task)

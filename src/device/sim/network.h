@@ -84,12 +84,8 @@ struct sim_task {
     uint64_t died;
     uint64_t latest;        /* time it was told last: never goes back */
     struct sim_event death; /* scheduled by the configuration */
-    struct sim_event known; /* everybody may know that it is dead */
-    bootstrap_failure_fn *tell;
-    void *tell_cookie;
-    struct sim_task *next_told; /* those that want to be told of deaths */
-    struct sim_heap *heap;      /* NULL: nobody has asked for it */
-    bool heap_closed;           /* the client has gone */
+    struct sim_heap *heap;  /* NULL: nobody has asked for it */
+    bool heap_closed;       /* the client has gone */
 };
 
 struct sim_endpoint {
@@ -167,7 +163,6 @@ struct sim_network {
     struct sim_endpoint *running;
     pthread_mutex_t heap_lock; /* for heap and heap_closed of the tasks */
     struct sim_task *tasks;
-    struct sim_task *told;
     uint32_t task_count;
     struct sim_endpoint **endpoints; /* [task * contexts + offset], NULL until mentioned */
     struct sim_wire *nodes;          /* [node], with node_ports */
@@ -283,7 +278,6 @@ static inline bool sim_link_is_broken(const struct sim_link *link)
 
 void sim_kill(struct sim_task *task);
 void sim_death(struct sim_network *network, struct sim_event *event);
-void sim_known(struct sim_network *network, struct sim_event *event);
 void sim_notice(struct sim_network *network, struct sim_event *event);
 
 /* The endpoint's port has closed, or its task has died: tell those who watch. */
