@@ -281,7 +281,7 @@ static struct section sections[] = {
     {"build", "version and compile-time limits", print_build, false},
     {"options", "every option: value, where it came from, permitted values", print_options, false},
     {"devices", "what moves packets, usable or why not", print_devices, false},
-    {"algorithms", "of collectives: what each does and needs", print_algorithms, false},
+    {"algorithms", "what carries out collectives, and what each needs", print_algorithms, false},
     {"topology", "the hardware as hwloc sees it", print_topology, false},
 };
 
@@ -295,10 +295,10 @@ static void usage(FILE *to)
     for (size_t i = 0; i < SECTIONS; i++)
         fprintf(to, "  --%-10s %s\n", sections[i].name, sections[i].description);
     fprintf(to,
-            "  --%-10s %s\n  --%-10s %s\n"
             "  --explain TYPE:BYTES:MEMBERS[:NODES]\n"
             "               instead of --algorithms: which of them Auto takes, and why no other;\n"
-            "               such as allreduce:8:16, broadcast:64K:32:4\n",
+            "               such as allreduce:8:16, broadcast:64K:32:4\n"
+            "  --%-10s %s\n  --%-10s %s\n",
             "help", "this text", "version", "the version");
 }
 

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,23 @@ static void child_run(const struct launch *launch, const struct launch_task *tas
     execvpe(task->program[0], task->program, launch->environment);
 }
 
+/* A directory of PATH that may not be searched makes execvpe say EACCES for what is nowhere. */
+static bool is_in_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    char file[PATH_MAX];
+
+    while (path != NULL && *path != '\0') {
+        size_t length = strcspn(path, ":");
+
+        snprintf(file, sizeof file, "%.*s/%s", (int)length, path, name);
+        if (access(file, F_OK) == 0)
+            return true;
+        path += length + (path[length] == ':');
+    }
+    return false;
+}
+
 int launch_start(struct launch *launch, const struct launch_task *task, pid_t *pid,
                  const char **step)
 {
@@ -164,6 +182,9 @@ int launch_start(struct launch *launch, const struct launch_task *task, pid_t *p
     if (failure.error != 0) {
         *step = failure.step;
         waitpid(child, NULL, 0);
+        if (failure.error == EACCES && strchr(task->program[0], '/') == NULL &&
+            !is_in_path(task->program[0]))
+            return -ENOENT;
         return -failure.error;
     }
     *pid = child;
