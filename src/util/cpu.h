@@ -26,11 +26,6 @@ static inline void cpu_relax(void)
 #endif
 }
 
-static inline void cpu_prefetch_read(const void *address)
-{
-    __builtin_prefetch(address, 0, 3);
-}
-
 /* Own the line, for a store that comes soon; __builtin_prefetch would only ask to share it. */
 static inline void cpu_prefetch_write(const void *address)
 {

@@ -124,6 +124,18 @@ static bool is_quiet(void)
     return false;
 }
 
+/* Name of the type for people: "bytes", "choice", ... */
+static const char *type_name(enum option_type type)
+{
+    static const char *const names[] = {
+        [OPTION_INT] = "number",      [OPTION_POW2] = "number", [OPTION_BYTES] = "bytes",
+        [OPTION_SECONDS] = "seconds", [OPTION_BOOL] = "switch", [OPTION_CHOICE] = "choice",
+        [OPTION_STRING] = "text",
+    };
+
+    return names[type];
+}
+
 static void warn_value(const struct option_info *info, const char *text, int error)
 {
     char range[TEXT_BYTES];
@@ -132,8 +144,7 @@ static void warn_value(const struct option_info *info, const char *text, int err
     if (error == -ERANGE)
         problem = "is out of range";
     log_warn("%s=%s %s (%s: %s); using the default, %s", info->name, text, problem,
-             option_type_name(info->type), option_range_format(info, range, sizeof range),
-             info->value);
+             type_name(info->type), option_range_format(info, range, sizeof range), info->value);
 }
 
 static void warn_unknown(const char *name)
@@ -288,17 +299,6 @@ const char *option_source_name(enum option_source source)
 const struct option_info *option_info(enum option_id id)
 {
     return &table[id];
-}
-
-const char *option_type_name(enum option_type type)
-{
-    static const char *const names[] = {
-        [OPTION_INT] = "number",      [OPTION_POW2] = "number", [OPTION_BYTES] = "bytes",
-        [OPTION_SECONDS] = "seconds", [OPTION_BOOL] = "switch", [OPTION_CHOICE] = "choice",
-        [OPTION_STRING] = "text",
-    };
-
-    return names[type];
 }
 
 char *option_format(enum option_id id, char *buffer, size_t room)

@@ -70,9 +70,6 @@ const char *option_source_name(enum option_source source);
 
 const struct option_info *option_info(enum option_id id);
 
-/* Name of the type for people: "bytes", "choice", ... */
-const char *option_type_name(enum option_type type);
-
 /* The row with this name ("PAMI_..."), or -1. */
 int option_find(const char *name);
 
