@@ -1,9 +1,11 @@
 /*
  * Extensions: one table of them, and of the symbols of each.
  *
- * Symbols are constant, or belong to a client and live as long as it does; closing an extension
- * therefore has nothing to do, and its symbols stay usable.
+ * Symbols are constant, or belong to a client and live as long as it does: they stay usable when
+ * the extension has been closed. An extension of the whole process has one handle for good, so that
+ * a program that asks it for a symbol after closing it, or closes it twice, does no harm.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -11,6 +13,7 @@
 #include "bootstrap/bootstrap.h"
 #include "client/async.h"
 #include "client/client.h"
+#include "client/torus.h"
 #include "util/error.h"
 
 struct extension;
@@ -20,11 +23,11 @@ struct symbol {
     void *(*find)(const struct extension *);
 };
 
+/* Of the whole process or, with prepare, of a client. */
 struct extension_row {
-    const char *name;  /* as registered, with its prefix */
-    const char *alias; /* without */
-    bool needs_client;
-    int (*prepare)(struct client *); /* may be NULL; 0 or negative errno */
+    const char *name;                /* as registered, with its prefix */
+    const char *alias;               /* without */
+    int (*prepare)(struct client *); /* 0 or negative errno */
     const struct symbol *symbols;    /* up to a NULL name */
 };
 
@@ -46,7 +49,7 @@ static int prepare_local(struct client *client)
         return 0;
     client->is_local = calloc(client->core.tasks, 1);
     if (client->is_local == NULL)
-        return -1;
+        return -ENOMEM;
     for (uint32_t i = 0; i < bootstrap->local_count; i++)
         client->is_local[bootstrap->local_tasks[i]] = 1;
     return 0;
@@ -90,6 +93,31 @@ static void *find_disable(const struct extension *extension)
 static const struct symbol async_symbols[] = {
     {"register", find_register}, {"enable", find_enable}, {"disable", find_disable}, {NULL, NULL}};
 
+/* ---- EXT_torus_network ---- */
+
+static void *find_information(const struct extension *extension)
+{
+    (void)extension;
+    return (void *)(uintptr_t)torus_information;
+}
+
+static void *find_task2torus(const struct extension *extension)
+{
+    (void)extension;
+    return (void *)(uintptr_t)torus_of_task;
+}
+
+static void *find_torus2task(const struct extension *extension)
+{
+    (void)extension;
+    return (void *)(uintptr_t)torus_to_task;
+}
+
+static const struct symbol torus_symbols[] = {{"information", find_information},
+                                              {"task2torus", find_task2torus},
+                                              {"torus2task", find_torus2task},
+                                              {NULL, NULL}};
+
 /* ---- EXT_test_extension ---- */
 
 struct test_record {
@@ -126,29 +154,52 @@ static const struct symbol test_symbols[] = {
 
 /* ---- the table ---- */
 
-static const struct extension_row extension_table[] = {
-    {
-        .name = "EXT_is_local_task",
-        .alias = "is_local_task",
-        .needs_client = true,
-        .prepare = prepare_local,
-        .symbols = local_symbols,
-    },
-    {
-        .name = "EXT_async_progress",
-        .alias = "async_progress",
-        .symbols = async_symbols,
-    },
-    {
-        .name = "EXT_test_extension",
-        .alias = "test_extension",
-        .symbols = test_symbols,
-    },
+/* One that is of the whole process has its handle in `common` as well. */
+enum {
+    IS_LOCAL_TASK,
+    ASYNC_PROGRESS,
+    TEST_EXTENSION,
+    TORUS_NETWORK,
+    EXTENSIONS
+};
+
+static const struct extension_row extension_table[EXTENSIONS] = {
+    [IS_LOCAL_TASK] =
+        {
+            .name = "EXT_is_local_task",
+            .alias = "is_local_task",
+            .prepare = prepare_local,
+            .symbols = local_symbols,
+        },
+    [ASYNC_PROGRESS] =
+        {
+            .name = "EXT_async_progress",
+            .alias = "async_progress",
+            .symbols = async_symbols,
+        },
+    [TEST_EXTENSION] =
+        {
+            .name = "EXT_test_extension",
+            .alias = "test_extension",
+            .symbols = test_symbols,
+        },
+    [TORUS_NETWORK] =
+        {
+            .name = "EXT_torus_network",
+            .alias = "torus_network",
+            .prepare = torus_prepare,
+            .symbols = torus_symbols,
+        },
+};
+
+static const struct extension common[EXTENSIONS] = {
+    [ASYNC_PROGRESS] = {EXTENSION_MAGIC, &extension_table[ASYNC_PROGRESS], NULL},
+    [TEST_EXTENSION] = {EXTENSION_MAGIC, &extension_table[TEST_EXTENSION], NULL},
 };
 
 static const struct extension_row *row_of(const char *name)
 {
-    for (size_t i = 0; i < sizeof(extension_table) / sizeof(extension_table[0]); i++)
+    for (size_t i = 0; i < EXTENSIONS; i++)
         if (strcmp(name, extension_table[i].name) == 0 ||
             strcmp(name, extension_table[i].alias) == 0)
             return &extension_table[i];
@@ -160,6 +211,7 @@ pami_result_t PAMI_Extension_open(pami_client_t handle, const char *name, pami_e
     struct client *client = handle != NULL ? client_from_handle(handle) : NULL;
     const struct extension_row *row;
     struct extension *extension;
+    int error;
 
     if (out == NULL)
         return error_set(PAMI_INVAL, "PAMI_Extension_open: extension: NULL");
@@ -172,11 +224,16 @@ pami_result_t PAMI_Extension_open(pami_client_t handle, const char *name, pami_e
     if (row == NULL)
         return error_set(PAMI_UNIMPL, "PAMI_Extension_open: name: there is no extension '%s'",
                          name);
-    if (row->needs_client && client == NULL)
+    if (row->prepare == NULL) {
+        *out = (void *)(uintptr_t)&common[row - extension_table];
+        return PAMI_SUCCESS;
+    }
+    if (client == NULL)
         return error_set(PAMI_ERROR, "PAMI_Extension_open: client: %s needs one", row->name);
-    if (row->prepare != NULL && row->prepare(client) != 0)
-        return error_set(PAMI_ENOMEM, "PAMI_Extension_open: out of memory");
-    extension = malloc(sizeof(*extension));
+    error = row->prepare(client);
+    extension = error == 0 ? malloc(sizeof(*extension)) : NULL;
+    if (error == -ENOTSUP)
+        return error_set(PAMI_ERROR, "PAMI_Extension_open: client: it has no %s", row->name);
     if (extension == NULL)
         return error_set(PAMI_ENOMEM, "PAMI_Extension_open: out of memory");
     *extension = (struct extension){.magic = EXTENSION_MAGIC, .row = row, .client = client};
@@ -206,6 +263,8 @@ pami_result_t PAMI_Extension_close(pami_extension_t handle)
 
     if (extension == NULL || extension->magic != EXTENSION_MAGIC)
         return error_set(PAMI_INVAL, "PAMI_Extension_close: extension: not open");
+    if (extension->client == NULL)
+        return PAMI_SUCCESS;
     extension->magic = 0;
     free(extension);
     return PAMI_SUCCESS;

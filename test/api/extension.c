@@ -1,6 +1,6 @@
 /*
  * Extensions: opening by name, symbols in either case, use after closing, unknown names; what
- * EXT_is_local_task and EXT_test_extension offer.
+ * EXT_is_local_task, EXT_torus_network and EXT_test_extension offer.
  *
  * Run:
  * Run: tasks=1,3
@@ -93,6 +93,8 @@ static void test_extension(pami_client_t client)
     CHECK(symbol != NULL);
     memcpy(&bar, &symbol, sizeof bar);
     CHECK_OK(PAMI_Extension_close(extension));
+    CHECK(PAMI_Extension_symbol(extension, "BAR") == symbol); /* as a careless program asks */
+    PAMI_Extension_close(extension);
     foo();
     memset(&result, 0xff, sizeof result);
     bar(&result);
@@ -100,12 +102,52 @@ static void test_extension(pami_client_t client)
     CHECK(memchr(result.func, '\0', sizeof result.func) != NULL && result.func[0] != '\0');
 }
 
+struct torus {
+    size_t dims, *coord, *size, *torus;
+};
+
+/* Every address of the grid names one task or none, and every task has one. */
+static void torus(const char *name)
+{
+    pami_extension_t extension;
+    const struct torus *(*information)(void);
+    pami_result_t (*task2torus)(pami_task_t, size_t *);
+    pami_result_t (*torus2task)(size_t *, pami_task_t *);
+    const struct torus *grid;
+    size_t address[2] = {0, 0}, found = 0;
+    pami_task_t task;
+
+    CHECK_OK(PAMI_Extension_open(job.client, name, &extension));
+    *(void **)&information = PAMI_Extension_symbol(extension, "information");
+    *(void **)&task2torus = PAMI_Extension_symbol(extension, "task2torus");
+    *(void **)&torus2task = PAMI_Extension_symbol(extension, "torus2task");
+    CHECK_OK(PAMI_Extension_close(extension));
+    grid = information();
+    CHECK_SIZE(grid->dims, 2);
+    CHECK(grid->torus[0] == 0 && grid->torus[1] == 0);
+    for (task = 0; task < job.tasks; task++) {
+        pami_task_t back = PAMI_ENDPOINT_NULL;
+
+        CHECK_OK(task2torus(task, address));
+        CHECK(address[0] < grid->size[0] && address[1] < grid->size[1]);
+        CHECK_OK(torus2task(address, &back));
+        CHECK_SIZE(back, task);
+        if (task == job.task)
+            CHECK(memcmp(address, grid->coord, sizeof address) == 0);
+    }
+    CHECK_RESULT(task2torus(task, address), PAMI_INVAL);
+    for (address[0] = 0; address[0] <= grid->size[0]; address[0]++)
+        for (address[1] = 0; address[1] <= grid->size[1]; address[1]++)
+            found += torus2task(address, &task) == PAMI_SUCCESS;
+    CHECK_SIZE(found, job.tasks);
+}
+
 /* Known or not: an answer, and a handle exactly when it is SUCCESS. */
 static void others(void)
 {
-    static const char *const names[] = {"EXT_torus_network", "EXT_collsel",      "EXT_pe_extension",
-                                        "EXT_hfi_extension", "EXT_bgq_l2atomic", "PE_dyn_task",
-                                        "EXT_async_progress"};
+    static const char *const names[] = {"EXT_collsel",       "EXT_pe_extension",
+                                        "EXT_hfi_extension", "EXT_bgq_l2atomic",
+                                        "PE_dyn_task",       "EXT_async_progress"};
     pami_extension_t extension;
     size_t i;
 
@@ -128,6 +170,8 @@ int main(void)
     local_task("is_local_task");
     test_extension(job.client);
     test_extension(PAMI_VOID_CLIENT);
+    torus("EXT_torus_network");
+    torus("torus_network");
     others();
     job_create_contexts(&job, 1);
     local_task("EXT_is_local_task");
