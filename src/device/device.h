@@ -6,8 +6,7 @@
  * nothing here takes a lock. Devices know nothing of protocols; arriving packets go up through the
  * deliver function that the context handed down when it opened the port.
  *
- * Adding a device: one folder under src/device, one row in src/device/table.c, one row in the test
- * matrix (test/README.md).
+ * Adding a device: one folder under src/device, one row in src/device/table.c.
  */
 #ifndef LIBPAMI_DEVICE_DEVICE_H
 #define LIBPAMI_DEVICE_DEVICE_H
@@ -234,13 +233,15 @@ struct device_ops {
 
     /*
      * Memory that is read and written by the network itself. NULL: the device has no such thing.
-     * expose: -EOPNOTSUPP: not here, or not this memory. The port's owner calls.
+     * expose: to be read, or `written` as well. -EOPNOTSUPP: not here, or not this memory. The
+     * port's owner calls.
      * conceal: of the context `offset`, which need not be the port's. Soon nobody reaches it.
      * remote: -EINPROGRESS, or -EAGAIN, -EPIPE, -EOPNOTSUPP: not this way. What has been put is
      * visible at the destination when transfer->done is called; another error than -EPIPE there:
      * it may be done in another way.
      */
-    int (*expose)(struct port *port, void *address, size_t bytes, struct exposure *exposure);
+    int (*expose)(struct port *port, void *address, size_t bytes, bool written,
+                  struct exposure *exposure);
     void (*conceal)(struct port *port, const struct exposure *exposure);
     int (*remote)(struct path *path, const struct remote_access *access, struct transfer *transfer);
 

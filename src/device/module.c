@@ -157,7 +157,8 @@ static const struct device_ops *load(const char *name, char *why, size_t size)
     return ops;
 }
 
-const struct device_ops *module_load(const char *name, char *why, size_t size)
+/* Opens the module NAME (file pami-NAME.so) once. NULL: `why` has the reason. */
+static const struct device_ops *module_load(const char *name, char *why, size_t size)
 {
     /* One module: one row is all the memory this needs. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

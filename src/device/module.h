@@ -44,7 +44,4 @@ struct module_host {
 #define MODULE_ENTRY "pami_module_entry"
 typedef const struct device_ops *module_entry_function(const struct module_host *host);
 
-/* Opens the module NAME (file pami-NAME.so) once. NULL: `why` has the reason. */
-const struct device_ops *module_load(const char *name, char *why, size_t size);
-
 #endif

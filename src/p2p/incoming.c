@@ -47,6 +47,7 @@ struct receive *receive_new(struct p2p *p2p, struct peer *peer, const struct pac
     receive->header_bytes = meta->header_bytes;
     receive->data_bytes = meta->data_bytes;
     receive->address = meta->address;
+    receive->exposure = meta->exposure;
     list_init(&receive->queue);
     list_push_back(&peer->receives, &receive->link);
     if (!keep_header) {
@@ -504,7 +505,8 @@ static bool meta_is_sane(const struct packet_header *head, const struct message_
     size_t payload = head->payload_bytes;
 
     if (meta->mode >= MESSAGE_MODES || head->header_bytes > meta->header_bytes ||
-        meta->data_bytes > MESSAGE_BYTES_MAX)
+        meta->data_bytes > MESSAGE_BYTES_MAX ||
+        (meta->exposure.id != 0 && meta->mode != MESSAGE_PULL))
         return false;
     if (meta->lead != 0 && (meta->mode != MESSAGE_PULL || meta->lead >= meta->data_bytes ||
                             head->header_bytes != meta->header_bytes))
@@ -518,14 +520,15 @@ static bool meta_is_sane(const struct packet_header *head, const struct message_
 void p2p_handle_message(struct context *context, const struct packet_header *head, void *body)
 {
     struct p2p *p2p = context->p2p;
-    struct message_meta meta;
+    struct message_meta meta = {0};
+    size_t meta_bytes = (size_t)head->meta_words * 8;
 
-    if (head->meta_words != sizeof(meta) / 8 ||
+    if ((meta_bytes != MESSAGE_META_BYTES && meta_bytes != sizeof(meta)) ||
         !dispatch_is_possible(&context->dispatch, head->dispatch)) {
         foreign(context, head, "a message without its description");
         return;
     }
-    memcpy(&meta, body, sizeof(meta));
+    memcpy(&meta, body, meta_bytes);
     if (!meta_is_sane(head, &meta)) {
         foreign(context, head, "a message whose sizes contradict each other");
         return;
@@ -533,7 +536,7 @@ void p2p_handle_message(struct context *context, const struct packet_header *hea
     if (unlikely(p2p->draining))
         refuse(p2p, head);
     else
-        begin(p2p, head, &meta, (const char *)body + sizeof(meta));
+        begin(p2p, head, &meta, (const char *)body + meta_bytes);
 }
 
 void p2p_handle_stream(struct context *context, const struct packet_header *head, void *body)

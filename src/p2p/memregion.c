@@ -159,7 +159,7 @@ static void expose(struct context *context, struct memregion *region)
 
         if (port->ops->expose == NULL)
             continue;
-        error = port->ops->expose(port, (void *)(uintptr_t)region->base, region->bytes,
+        error = port->ops->expose(port, (void *)(uintptr_t)region->base, region->bytes, true,
                                   &region->exposure);
         if (error != 0)
             region->exposure = (struct exposure){0};

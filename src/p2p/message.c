@@ -133,6 +133,9 @@ static int send_operation(struct p2p *p2p, struct peer *peer, const struct reque
     if (error == 0) {
         send->immediate = request->bytes <= COPY_BYTES;
         send->mode = (uint16_t)mode_of(p2p, send, request->way);
+        if (send->mode == MESSAGE_PUSH && send->typed == NULL &&
+            request->way != MESSAGE_BY_SOURCE && send_expose(p2p, send))
+            send->mode = MESSAGE_PULL;
         if (send->mode != MESSAGE_STREAM) {
             send->op.handle = handle_new(&p2p->handles, send);
             error = send->op.handle != 0 ? 0 : -ENOMEM;
@@ -193,7 +196,7 @@ int message_send(struct context *context, uint32_t endpoint, enum message_id id,
 }
 
 /* The rest of the data in memory of the operation's own; false: it stays where it is. */
-static bool disown(struct send *send)
+static bool disown(struct p2p *p2p, struct send *send)
 {
     size_t sent = send->lead == 0 ? send->sent : 0; /* a lead may be fetched again */
     size_t done = sent > send->header_bytes ? sent - send->header_bytes : 0;
@@ -206,6 +209,11 @@ static bool disown(struct send *send)
     /* The peer has the address. */
     if (send->mode == MESSAGE_PULL && send->announced && !send->data_phase)
         return false;
+    if (send->exposure.id != 0 && !send->announced) {
+        send->mode = MESSAGE_PUSH;
+        send->lead = 0;
+    }
+    send_conceal(p2p, send);
     copy = malloc(send->header_bytes + send->data_bytes + 1);
     if (copy == NULL)
         return false;
@@ -249,11 +257,11 @@ bool message_disown(struct context *context, uint32_t endpoint, const void *cook
     list_for_each (item, &peer->queue) {
         operation = list_entry(item, struct operation, link);
         if (is_message(operation, peer, cookie))
-            may_go &= disown(container_of(operation, struct send, op));
+            may_go &= disown(p2p, container_of(operation, struct send, op));
     }
     while ((operation = handle_next(&p2p->handles, &cursor)) != NULL)
         if (is_message(operation, peer, cookie))
-            may_go &= disown(container_of(operation, struct send, op));
+            may_go &= disown(p2p, container_of(operation, struct send, op));
     return may_go;
 }
 

@@ -108,6 +108,8 @@ struct receive *message_receive(pami_recv_t *recv);
 struct message_watch {
     struct list link;
     void (*gone)(struct message_watch *watch, struct context *context, uint32_t endpoint);
+    /* The context ends, and the watch with it; no operations any more. NULL: that is known. */
+    void (*ended)(struct message_watch *watch);
 };
 
 void message_watch(struct context *context, struct message_watch *watch);

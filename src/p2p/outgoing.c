@@ -9,6 +9,11 @@
 #include "util/error.h"
 #include "util/log.h"
 
+/* To register memory takes a system call or two, and time for each page. A fabric does not register
+ * any number. */
+#define EXPOSE_LEAST ((size_t)256 << 10)
+#define EXPOSED_MOST 64u
+
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -40,6 +45,7 @@ struct send *send_new(struct p2p *p2p, struct peer *peer)
 void send_free(struct p2p *p2p, struct send *send)
 {
     handle_drop(&p2p->handles, send->op.handle);
+    send_conceal(p2p, send);
     if (send->typed != NULL) {
         type_unref(send->typed->type);
         free(send->typed);
@@ -62,6 +68,39 @@ void send_to_be_pulled(struct send *send)
         send->lead = path->lead_bytes;
     send->pulled = true;
     peer->pulled++;
+}
+
+/*
+ * Where not all memory can be read, as with providers of hardware, the data of a large message is
+ * exposed until that is complete; false: it has to be pushed. Memory may be given back and come
+ * again at the same address, so nothing stays exposed.
+ */
+bool send_expose(struct p2p *p2p, struct send *send)
+{
+    struct port *port = send->op.path->port;
+
+    if (port->ops->expose == NULL || send->data_bytes < EXPOSE_LEAST ||
+        p2p->exposed >= EXPOSED_MOST)
+        return false;
+    if (port->ops->expose(port, (void *)(uintptr_t)send->data, send->data_bytes, false,
+                          &send->exposure) != 0 ||
+        send->exposure.id == EXPOSURE_ALL) {
+        send->exposure = (struct exposure){0};
+        return false;
+    }
+    p2p->exposed++;
+    return true;
+}
+
+void send_conceal(struct p2p *p2p, struct send *send)
+{
+    struct port *port = send->op.path->port;
+
+    if (likely(send->exposure.id == 0))
+        return;
+    port->ops->conceal(port, &send->exposure);
+    send->exposure = (struct exposure){0};
+    p2p->exposed--;
 }
 
 static void local_complete(struct p2p *p2p, struct send *send, pami_result_t result)
@@ -161,6 +200,7 @@ static int message_packet(struct p2p *p2p, struct send *send, size_t limit)
                                      .aux = send->op.handle}};
     struct message_meta meta;
     size_t total = send->header_bytes + send->data_bytes;
+    size_t meta_bytes = send->exposure.id != 0 ? sizeof(meta) : MESSAGE_META_BYTES;
 
     if (send->data_phase) {
         packet.head.protocol = PROTOCOL_DATA;
@@ -187,11 +227,12 @@ static int message_packet(struct p2p *p2p, struct send *send, size_t limit)
         .header_bytes = (uint32_t)send->header_bytes,
         .mode = send->mode,
         .immediate = send->immediate,
+        .exposure = send->exposure,
     };
     packet.head.protocol = PROTOCOL_MESSAGE;
-    packet.head.meta_words = sizeof(meta) / 8;
+    packet.head.meta_words = (uint8_t)(meta_bytes / 8);
     packet.meta = &meta;
-    packet_take(send, &packet, limit - sizeof(meta));
+    packet_take(send, &packet, limit - meta_bytes);
     if (send->mode != MESSAGE_STREAM)
         packet.head.payload_bytes = 0;
     return submit(p2p, send, &packet);

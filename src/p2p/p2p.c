@@ -263,6 +263,15 @@ static void set_protocols(struct context *context)
     context->protocols[PROTOCOL_FENCE] = fence_handle;
 }
 
+/* What a server process answers to a context that was here before. */
+static void answer_to_nobody(pami_context_t context, void *cookie, const void *header,
+                             size_t header_size, const void *data, size_t bytes,
+                             pami_endpoint_t origin, pami_recv_t *recv)
+{
+    (void)context, (void)cookie, (void)header, (void)header_size;
+    (void)data, (void)bytes, (void)origin, (void)recv;
+}
+
 int p2p_attach(struct context *context)
 {
     struct p2p *p2p = calloc(1, sizeof(*p2p));
@@ -289,6 +298,8 @@ int p2p_attach(struct context *context)
     pool_init(&p2p->receives, sizeof(struct receive), 0);
     context->p2p = p2p;
     set_protocols(context);
+    if (context->core->servers != 0)
+        message_register(context, MESSAGE_SERVERS, answer_to_nobody, NULL);
     rmw_attach(p2p);
     return 0;
 }
@@ -316,8 +327,15 @@ void p2p_detach(struct context *context)
     size_t cursor = 0;
     uint32_t endpoint;
     uint32_t row = 0;
+    struct list *item;
     void *object;
 
+    while ((item = list_pop_front(&p2p->watches)) != NULL) {
+        struct message_watch *watch = list_entry(item, struct message_watch, link);
+
+        if (watch->ended != NULL)
+            watch->ended(watch);
+    }
     /* Sends that wait for an answer are known by their handle only. */
     while ((object = handle_next(&p2p->handles, &row)) != NULL) {
         struct operation *operation = object;
@@ -372,7 +390,7 @@ static void abandon_receives(struct p2p *p2p)
 }
 
 /* Something of ours is still needed by others: queued packets, data that they pull. */
-bool p2p_outstanding(const struct p2p *p2p)
+static bool is_outstanding(const struct p2p *p2p)
 {
     uint32_t cursor = 0;
     void *object;
@@ -437,7 +455,7 @@ void p2p_drain(struct context **contexts, size_t count, double seconds)
         for (size_t i = 0; i < count; i++) {
             events += drain_step(contexts[i]);
             outstanding =
-                outstanding || p2p_outstanding(contexts[i]->p2p) || !ports_settled(contexts[i]);
+                outstanding || is_outstanding(contexts[i]->p2p) || !ports_settled(contexts[i]);
         }
         if (!outstanding)
             return;

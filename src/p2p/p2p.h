@@ -63,7 +63,11 @@ struct message_meta {
     uint32_t header_bytes;
     uint16_t mode;
     uint16_t immediate; /* deliver header and data together */
+    /* Only there where the data is exposed for this message alone: pull. */
+    struct exposure exposure;
 };
+
+#define MESSAGE_META_BYTES offsetof(struct message_meta, exposure)
 
 /* Meta of a CLEAR packet; aux is the sender's handle. */
 struct clear_meta {
@@ -71,7 +75,8 @@ struct clear_meta {
     uint64_t offset;  /* data bytes that the receiver has already, from a pull that failed */
 };
 
-_Static_assert(sizeof(struct message_meta) == 32 && sizeof(struct clear_meta) == 16,
+_Static_assert(MESSAGE_META_BYTES == 32 && sizeof(struct message_meta) == 48 &&
+                   sizeof(struct clear_meta) == 16,
                "meta is counted in words");
 
 struct peer {
@@ -125,8 +130,9 @@ struct send {
     size_t header_bytes;
     const char *data;
     size_t data_bytes;
-    size_t lead; /* pull: data bytes that go along all the same */
-    size_t sent; /* bytes of header and data that are under way */
+    size_t lead;              /* pull: data bytes that go along all the same */
+    size_t sent;              /* bytes of header and data that are under way */
+    struct exposure exposure; /* pull: of the data; id 0: all memory can be read anyway */
     struct typed_source *typed;
     char *copy; /* owned memory behind header, and data when that was copied */
     pami_send_event_t events;
@@ -154,10 +160,11 @@ struct receive {
     size_t data_bytes, data_got;
     size_t lead, lead_got; /* pull: of the data before what is fetched, come in STREAM packets */
     uint64_t address;
-    char *header;   /* owned, header_bytes long; NULL when header_bytes == 0 */
-    char *buffer;   /* owned: data of a held or an immediate message */
-    size_t counted; /* bytes of it that count as held */
-    char *target;   /* contiguous destination, NULL: through the sink, or discarded */
+    struct exposure exposure; /* pull: of the data there, id 0: of no need */
+    char *header;             /* owned, header_bytes long; NULL when header_bytes == 0 */
+    char *buffer;             /* owned: data of a held or an immediate message */
+    size_t counted;           /* bytes of it that count as held */
+    char *target;             /* contiguous destination, NULL: through the sink, or discarded */
     bool discard;
     pami_result_t result;
     pami_recv_t recv;
@@ -191,6 +198,7 @@ struct p2p {
     size_t rendezvous_bytes;
     bool rendezvous_chosen; /* by the user: devices are not asked for their opinion */
     size_t moved;           /* receives whose data a mover fetches */
+    size_t exposed;         /* sends whose data is exposed */
     size_t held_bytes, hold_limit;
     struct list watches; /* of floors above: who goes */
     uint64_t packets;    /* sent for operations, to see whether they move */
@@ -218,9 +226,6 @@ void p2p_retry_later(struct p2p *p2p);
 
 /* Send what is under way and can still arrive; ends when nothing has moved for `seconds`. */
 void p2p_drain(struct context **contexts, size_t count, double seconds);
-
-/* Anything that still needs us to advance for the sake of others? */
-bool p2p_outstanding(const struct p2p *p2p);
 
 /* NULL with *error set: no such endpoint, out of memory, gone for good (-EPIPE). */
 static inline struct peer *peer_get(struct p2p *p2p, uint32_t endpoint, int *error)
@@ -284,13 +289,13 @@ static inline void operation_end(struct p2p *p2p, struct peer *peer, uint32_t ep
 }
 
 /* rmw.c */
-protocol_handler p2p_handle_rmw;
-protocol_handler p2p_handle_rmw_reply;
 void rmw_attach(struct p2p *p2p);
 
 /* outgoing.c */
 struct send *send_new(struct p2p *p2p, struct peer *peer);
 void send_to_be_pulled(struct send *send);
+bool send_expose(struct p2p *p2p, struct send *send);
+void send_conceal(struct p2p *p2p, struct send *send);
 bool send_is(const struct operation *operation);
 void send_free(struct p2p *p2p, struct send *send);
 int peer_progress(struct p2p *p2p, struct peer *peer);

@@ -102,6 +102,35 @@ static void get_done(struct transfer *transfer, int error)
     }
 }
 
+/* Into `to`, of what all the sender's memory is, or of what was exposed for this message alone. */
+static int fetch(struct receive *receive, char *to, size_t bytes, size_t *moved)
+{
+    struct path *path = receive->peer->path;
+    const struct remote_access access = {
+        .local = to,
+        .remote = receive->address + receive->data_got,
+        .base = receive->address,
+        .far = receive->exposure,
+        .bytes = bytes,
+    };
+
+    receive->transfer.done = get_done;
+    if (receive->exposure.id == 0)
+        return path->port->ops->get(path, to, access.remote, bytes, moved, &receive->transfer);
+    return path->port->ops->remote(path, &access, &receive->transfer);
+}
+
+/* Exposed data goes straight to its place only: each piece of a bounce buffer might have to be made
+ * known to the fabric. */
+static bool can_fetch(const struct receive *receive)
+{
+    const struct path *path = receive->peer->path;
+
+    if (receive->exposure.id != 0)
+        return path->port->ops->remote != NULL && receive->target != NULL;
+    return path->port->ops->get != NULL && path->single_copy;
+}
+
 /* One step of a pull: 1 when something moved, 0 when not. The receive may be gone afterwards. */
 static int pull(struct p2p *p2p, struct receive *receive)
 {
@@ -119,15 +148,13 @@ static int pull(struct p2p *p2p, struct receive *receive)
         receive_finish(p2p, receive, PAMI_SUCCESS);
         return 1;
     }
-    to = landing(receive, &room);
-    if (to == NULL || path->port->ops->get == NULL || !path->single_copy) {
+    to = can_fetch(receive) ? landing(receive, &room) : NULL;
+    if (to == NULL) {
         push_instead(p2p, receive);
         return 1;
     }
-    receive->transfer.done = get_done;
     start = clock_ticks();
-    error = path->port->ops->get(path, to, receive->address + receive->data_got, room, &moved,
-                                 &receive->transfer);
+    error = fetch(receive, to, room, &moved);
     if (error == 0 && moved >= PULL_MEASURED)
         gauge_note(&receive->peer->pulls, clock_ticks() - start, moved);
     if (error == -EINPROGRESS) {
@@ -145,7 +172,7 @@ static int pull(struct p2p *p2p, struct receive *receive)
     } else {
         log_info("single copy from endpoint %u failed (errno %d): packets instead", path->endpoint,
                  -error);
-        path->single_copy = false;
+        path->single_copy = path->single_copy && receive->exposure.id != 0;
         push_instead(p2p, receive);
     }
     return 1;

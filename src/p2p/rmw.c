@@ -280,7 +280,7 @@ pami_result_t PAMI_Rmw(pami_context_t handle, pami_rmw_t *parameters)
     return PAMI_SUCCESS;
 }
 
-void p2p_handle_rmw_reply(struct context *context, const struct packet_header *head, void *body)
+static void handle_rmw_reply(struct context *context, const struct packet_header *head, void *body)
 {
     struct p2p *p2p = context->p2p;
     struct operation *operation = handle_find(&p2p->handles, head->aux);
@@ -386,7 +386,7 @@ static bool is_accessible(struct p2p *p2p, void *word, const struct atomic_reque
     return request->operation == PAMI_ATOMIC_FETCH && probe_readable(word);
 }
 
-void p2p_handle_rmw(struct context *context, const struct packet_header *head, void *body)
+static void handle_rmw(struct context *context, const struct packet_header *head, void *body)
 {
     struct p2p *p2p = context->p2p;
     struct rmw_meta meta;
@@ -425,6 +425,6 @@ void rmw_attach(struct p2p *p2p)
 {
     p2p->program = probe_program();
     pool_init(&p2p->rmws, sizeof(struct rmw), 0);
-    p2p->context->protocols[PROTOCOL_RMW] = p2p_handle_rmw;
-    p2p->context->protocols[PROTOCOL_RMW_REPLY] = p2p_handle_rmw_reply;
+    p2p->context->protocols[PROTOCOL_RMW] = handle_rmw;
+    p2p->context->protocols[PROTOCOL_RMW_REPLY] = handle_rmw_reply;
 }

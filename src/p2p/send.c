@@ -316,6 +316,9 @@ static pami_result_t send_message(const char *function, const struct checked *ch
         return error_set(PAMI_ENOMEM, "%s: out of memory", function);
     send->immediate = goes_immediate(checked, from);
     send->mode = (uint16_t)(send->immediate ? MESSAGE_STREAM : mode_of(checked, bytes, !typed));
+    if (send->mode == MESSAGE_PUSH && typed == NULL && !(checked->row->flags & DISPATCH_NO_RDMA) &&
+        send_expose(p2p, send))
+        send->mode = MESSAGE_PULL;
     if (events->remote_fn != NULL || send->mode != MESSAGE_STREAM) {
         send->op.handle = handle_new(&p2p->handles, send);
         if (send->op.handle == 0) {

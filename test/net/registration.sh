@@ -40,9 +40,18 @@ for words in local,virtual,allocated,key endpoint,allocated,key virtual,allocate
     # But for the whole space, which is tried first where that could be.
     [ "$refused" = 0 ] || [ $words = virtual,allocated ] || complain "$refused registrations refused"
 done
-strict local,virtual,allocated,key "$build/test/net/stream" --end 1 --limit 60
-grep -q ' messages came, 0 operations failed' "$scratch/out" || complain 'not all arrived'
-[ "$regions" -ge 4 ] || complain "$regions registrations"
+for words in local,virtual,allocated,key endpoint,allocated,key; do
+    strict $words "$build/test/net/stream" --end 1 --limit 60
+    grep -q ' messages came, 0 operations failed' "$scratch/out" || complain 'not all arrived'
+    # Large messages are fetched, each out of a registration of its own.
+    [ "$regions" -ge 8 ] && [ "$remote" -ge 4 ] ||
+        complain "$regions registrations, $remote remote accesses"
+done
+# The data of all sizes is right, also where some of it is refused.
+for words in local,virtual,allocated,key endpoint,allocated,key,count=4; do
+    strict $words "$build/test/api/send_sizes" large
+    [ "$remote" -gt 0 ] || complain 'nothing was fetched'
+done
 # Buffers for packets and a few regions can be registered; the rest goes another way.
 strict local,virtual,allocated,key,count=12 "$build/test/net/remote"
 [ "$refused" -gt 0 ] && [ "$remote" -gt 0 ] || complain "$refused refused, $remote remote accesses"

@@ -90,8 +90,10 @@ static int find_place(struct ofi_slot *slot, uint32_t *place)
     return 0;
 }
 
-int ofi_expose(struct port *port, void *address, size_t bytes, struct exposure *exposure)
+int ofi_expose(struct port *port, void *address, size_t bytes, bool written,
+               struct exposure *exposure)
 {
+    const uint64_t all = FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE;
     struct ofi_slot *slot = slot_of(port);
     uint32_t place;
     uint64_t key;
@@ -106,8 +108,7 @@ int ofi_expose(struct port *port, void *address, size_t bytes, struct exposure *
     if (find_place(slot, &place) != 0)
         return -ENOMEM;
     cancel = ofi_enter();
-    error = ofi_region_expose(slot, address, bytes,
-                              FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE,
+    error = ofi_region_expose(slot, address, bytes, written ? all : FI_REMOTE_READ,
                               &slot->exposed[place], &key);
     ofi_leave(cancel);
     if (error != 0) {

@@ -423,7 +423,8 @@ int ofi_region_register(struct ofi_slot *slot, void *memory, size_t bytes, uint6
 int ofi_region_expose(struct ofi_slot *slot, void *memory, size_t bytes, uint64_t access,
                       struct ofi_region *region, uint64_t *key); /* the key is random */
 void ofi_region_release(struct ofi_region *region);
-int ofi_expose(struct port *port, void *address, size_t bytes, struct exposure *exposure);
+int ofi_expose(struct port *port, void *address, size_t bytes, bool written,
+               struct exposure *exposure);
 void ofi_conceal(struct port *port, const struct exposure *exposure);
 void ofi_conceal_own(struct ofi_slot *slot, uint32_t id);
 void *ofi_exposure_descriptor(const struct ofi_slot *slot, const struct exposure *exposure);

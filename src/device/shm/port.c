@@ -24,6 +24,9 @@
 /* Packets delivered per advance and ring at most. */
 #define ADVANCE_BATCH 32
 
+/* A pool whose chunks are all out costs a look at a line of each: once for so many packets. */
+#define STARVED_LOOK 8u
+
 /* A packet of the device itself: the sender goes on in lane `aux`. */
 #define PROTOCOL_LANE 0xff
 
@@ -226,9 +229,15 @@ static inline void publish(struct shm_path *path, struct slot *slot, uint32_t or
 static int send_in_chunk(struct shm_path *path, const struct packet *packet)
 {
     struct shm_port *port = shm_port_of(path->path.port);
-    struct chunk *chunk = chunk_get(&port->chunks, path->path.endpoint);
+    struct chunk *chunk = NULL;
     struct slot *slot;
 
+    if (likely(port->starved == 0)) {
+        chunk = chunk_get(&port->chunks, path->path.endpoint);
+        port->starved = chunk == NULL ? STARVED_LOOK : 0;
+    } else {
+        port->starved--;
+    }
     if (chunk == NULL)
         return path->path.closed ? -EPIPE : -ENOBUFS;
     slot = claim(path);

@@ -52,9 +52,8 @@ static int find_members(struct shm_device *device, struct bootstrap *bootstrap, 
 
     device->pretended = network_by_segment(bootstrap);
     count = device->pretended ? bootstrap->tasks : bootstrap->local_count;
-    device->per_member = 1;
     if (!device->pretended && network_is_pretended(bootstrap))
-        device->per_member = (double)bootstrap->tasks / bootstrap->local_count;
+        device->tasks_here = bootstrap->tasks;
     if (servers)
         count += device->pretended ? bootstrap->servers : bootstrap->local_servers;
     device->members = calloc(count, sizeof(*device->members));
@@ -154,11 +153,27 @@ static int shm_reach(struct device *base, uint32_t task)
                : COST_PRETENDED;
 }
 
+/*
+ * Of tasks on other pretended nodes of this host nothing is known: they are taken to be spread over
+ * the processors that the launcher may use.
+ */
+static double load_by_all(const struct shm_device *device, const cpu_set_t *mine)
+{
+    cpu_set_t all;
+
+    if (device->tasks_here == 0)
+        return 0;
+    if (sched_getaffinity(getppid(), sizeof(all), &all) != 0)
+        all = *mine;
+    CPU_OR(&all, &all, mine);
+    return (double)device->tasks_here * CPU_COUNT(mine) / CPU_COUNT(&all);
+}
+
 static double shm_load(struct device *base)
 {
     struct shm_device *device = container_of(base, struct shm_device, device);
     const struct segment_member *me = segment_member(device->segment, device->segment->self);
-    double load = 0;
+    double load = 0, least = load_by_all(device, &me->cpus);
 
     for (uint32_t i = 0; i < device->member_count; i++) {
         const struct segment_member *member = segment_member(device->segment, i);
@@ -172,7 +187,7 @@ static double shm_load(struct device *base)
         if (all > 0)
             load += (double)CPU_COUNT(&shared) / all;
     }
-    return load * device->per_member;
+    return load < least ? least : load;
 }
 
 /* Who may run everywhere is bound to nothing. */

@@ -26,10 +26,10 @@ struct shm_device {
     struct shared_heap *heap;
     uint32_t *members; /* tasks of this host, ascending */
     uint32_t member_count;
-    double per_member; /* tasks of this host: more than 1 where a network joins pretended nodes */
-    uint64_t open;     /* bit for each context of this task that there is */
-    bool pretended;    /* the launcher pretends nodes: some members are "remote" */
-    bool can_barrier;  /* membarrier works: sleepers may rely on it */
+    uint32_t tasks_here;         /* on all pretended nodes, where a network joins them; else 0 */
+    uint64_t open;               /* bit for each context of this task that there is */
+    bool pretended;              /* the launcher pretends nodes: some members are "remote" */
+    bool can_barrier;            /* membarrier works: sleepers may rely on it */
     _Atomic int32_t *watched;    /* per member: pidfd + 1, 0 not opened, negative: see watch.c */
     _Atomic uint8_t *copy_works; /* per member: enum copy_state */
 };
@@ -50,6 +50,7 @@ struct shm_port {
     struct pacing pacing;
     struct gauge chunk_gauge;
     struct chunk_pool chunks;
+    uint32_t starved; /* packets until the pool, which was empty, is looked through again */
     struct list paths;
     struct pollfd *watch; /* of distinct members that paths lead to */
     uint32_t *watch_member;
