@@ -49,7 +49,8 @@ static enum learn_way learned(const struct request_call *call)
     struct learner *learner = learn_of(call->lane, call->kind, call->bytes);
 
     if (unlikely(learner->left == 0))
-        learn_look(learner, worthwhile(call, learner), call->lane->outstanding, clock_ticks());
+        learn_look(learner, &call->lane->budget, worthwhile(call, learner), call->lane->outstanding,
+                   clock_ticks());
     learner->left--;
     return (enum learn_way)learner->way;
 }

@@ -32,6 +32,17 @@
 
 /* ---- answers ---- */
 
+/* It is under way no more. */
+static void forget(struct request *request)
+{
+    struct lane *lane = request->lane;
+    struct server *server = request->server;
+
+    handle_drop(&lane->handles, request->handle);
+    lane->waiting[server - server->servers->server]--;
+    atomic_fetch_sub(&server->servers->under_way, 1);
+}
+
 static void on_answer(pami_context_t handle, void *cookie, const void *header, size_t header_size,
                       const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
 {
@@ -50,20 +61,10 @@ static void on_answer(pami_context_t handle, void *cookie, const void *header, s
         request_event_here(&request->event[0]);
         return;
     }
-    process_forget(request);
+    forget(request);
     if (answer->result != PAMI_SUCCESS)
         atomic_fetch_add_explicit(&request->server->failed, 1, memory_order_relaxed);
     request_end_here(request, (pami_result_t)answer->result);
-}
-
-void process_forget(struct request *request)
-{
-    struct lane *lane = request->lane;
-    struct server *server = request->server;
-
-    handle_drop(&lane->handles, request->handle);
-    lane->waiting[server - server->servers->server]--;
-    atomic_fetch_sub(&server->servers->under_way, 1);
 }
 
 /* ---- a server dies ---- */
@@ -74,7 +75,7 @@ static void take_back(struct request *request)
     struct lane *lane = request->lane;
     pami_result_t result = request->kind == REQUEST_FENCE ? PAMI_SUCCESS : PAMI_ERROR;
 
-    process_forget(request);
+    forget(request);
     if (request->kind == REQUEST_GET) {
         request->server = NULL;
         result = request_start(request, lane->context);
@@ -103,24 +104,44 @@ static void on_gone(struct message_watch *watch, struct context *context, uint32
             take_back(request);
 }
 
+/* Another context may come in its place, whose lane will be another one. */
+static void on_ended(struct message_watch *watch)
+{
+    lane_free(container_of(watch, struct lane, watch));
+}
+
 int process_lane(struct lane *lane)
 {
-    if (lane->context->dispatch.internal[MESSAGE_SERVERS].function != NULL)
+    struct servers *servers = lane->servers;
+
+    if (lane->context->dispatch.internal[MESSAGE_SERVERS].function == on_answer)
         return -EBUSY;
-    lane->waiting = calloc(lane->servers->count, sizeof(*lane->waiting));
+    lane->otherwise = lane->context->dispatch.internal[MESSAGE_SERVERS].function;
+    lane->waiting = calloc(servers->count, sizeof(*lane->waiting));
     if (lane->waiting == NULL)
         return -ENOMEM;
     message_register(lane->context, MESSAGE_SERVERS, on_answer, lane);
+    lane->handles.first = servers->generations[lane->context->offset];
     lane->watch.gone = on_gone;
+    lane->watch.ended = on_ended;
     message_watch(lane->context, &lane->watch);
     return 0;
 }
 
 void process_lane_end(struct lane *lane)
 {
+    uint32_t cursor = 0;
+    struct request *request;
+
     if (lane->waiting == NULL)
         return;
-    message_register(lane->context, MESSAGE_SERVERS, NULL, NULL);
+    while ((request = handle_next(&lane->handles, &cursor)) != NULL) {
+        forget(request);
+        request_free(request);
+    }
+    lane->servers->generations[lane->context->offset] =
+        lane->handles.first + lane->handles.most + 1;
+    message_register(lane->context, MESSAGE_SERVERS, lane->otherwise, NULL);
     list_remove(&lane->watch.link);
     handle_table_finish(&lane->handles);
     free(lane->waiting);
@@ -260,7 +281,7 @@ int process_put(struct request *request, bool ordered)
     request->handle = call.handle = handle_new(&lane->handles, request);
     error = call.handle != 0 ? say(request, server, &call, &data) : -ENOMEM;
     if (error != 0) {
-        process_forget(request);
+        forget(request);
         return error;
     }
     if (request->kind != REQUEST_FENCE)
@@ -341,6 +362,7 @@ pami_result_t PAMIX_Servers_attach(pami_client_t handle, const pamix_servers_con
 /* ---- fences ---- */
 
 struct process_fence {
+    struct lane_record record;
     struct servers *servers;
     struct context *context;
     pami_event_function function;
@@ -351,9 +373,15 @@ struct process_fence {
     pami_work_t work;
 };
 
+static void fence_free(struct process_fence *fence)
+{
+    list_remove(&fence->record.link);
+    free(fence);
+}
+
 static void fence_less(pami_context_t context, void *cookie, pami_result_t result)
 {
-    struct process_fence *fence = cookie;
+    struct process_fence *fence = cookie, copy;
 
     if (result != PAMI_SUCCESS)
         fence->result = result;
@@ -363,9 +391,10 @@ static void fence_less(pami_context_t context, void *cookie, pami_result_t resul
         mover_remove(fence->servers->core, &fence->servers->mover);
         atomic_store(&fence->servers->state, SERVERS_STOPPED);
     }
-    if (fence->function != NULL)
-        fence->function(context, fence->cookie, fence->result);
-    free(fence);
+    copy = *fence;
+    fence_free(fence);
+    if (copy.function != NULL)
+        copy.function(context, copy.cookie, copy.result);
 }
 
 static void fence_launch(struct process_fence *fence, struct lane *lane)
@@ -391,13 +420,15 @@ static struct process_fence *fence_new(struct lane *lane, pami_event_function fn
 {
     struct process_fence *fence = calloc(1, sizeof(*fence));
 
-    if (fence != NULL)
-        *fence = (struct process_fence){.servers = lane->servers,
-                                        .context = lane->context,
-                                        .function = fn,
-                                        .cookie = cookie,
-                                        .pending = 1,
-                                        .result = PAMI_SUCCESS};
+    if (fence == NULL)
+        return NULL;
+    *fence = (struct process_fence){.servers = lane->servers,
+                                    .context = lane->context,
+                                    .function = fn,
+                                    .cookie = cookie,
+                                    .pending = 1,
+                                    .result = PAMI_SUCCESS};
+    list_push_back(&lane->records, &fence->record.link);
     return fence;
 }
 
@@ -423,7 +454,7 @@ pami_result_t process_fence(struct lane *lane, pami_event_function fn, void *coo
     fence->pending++;
     result = PAMI_Fence_all(lane->context, fence_less, fence);
     if (result != PAMI_SUCCESS) {
-        free(fence);
+        fence_free(fence);
         return result;
     }
     /* From an advance, as parts may be over at once. */

@@ -9,6 +9,8 @@
 
 /* The lane talks to processes. 0, -ENOMEM, -EBUSY: its context does already, in another lane. */
 int process_lane(struct lane *lane);
+
+/* What is under way is forgotten; answers to it find nothing. */
 void process_lane_end(struct lane *lane);
 
 /*
@@ -16,9 +18,6 @@ void process_lane_end(struct lane *lane);
  * -EPIPE: it has died; -ENOTSUP: it cannot have the data; -ENOMEM. `ordered`: any data goes along.
  */
 int process_put(struct request *request, bool ordered);
-
-/* It is under way no more. */
-void process_forget(struct request *request);
 
 /* As PAMIX_Servers_fence and PAMIX_Servers_stop; the state is RUNNING, or WINDING. */
 pami_result_t process_fence(struct lane *lane, pami_event_function fn, void *cookie);

@@ -17,98 +17,6 @@
 /* Data up to this is copied when nobody waits for local_fn, as PAMI_Send does. */
 #define COPY_ALWAYS_BYTES 512u
 
-/* ---- lanes ---- */
-
-void request_free(struct request *request)
-{
-    struct lane *lane = request->lane;
-
-    free(request->more);
-    lane->outstanding--;
-    pool_put(&lane->requests, request);
-}
-
-void lane_collect(struct lane *lane)
-{
-    struct request *request;
-
-    if (atomic_load_explicit(&lane->returned, memory_order_relaxed) == NULL)
-        return;
-    request = atomic_exchange_explicit(&lane->returned, NULL, memory_order_acquire);
-    while (request != NULL) {
-        struct request *next = request->next;
-
-        request_free(request);
-        request = next;
-    }
-}
-
-struct lane *request_lane(struct servers *servers, struct context *context)
-{
-    struct lane *lane =
-        atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
-    pami_result_t result;
-
-    if (likely(lane != NULL && lane->context == context))
-        return lane;
-    /* The end of servers touches contexts that have used processes, so these have to ask. */
-    if (lane != NULL || servers->processes)
-        return NULL;
-    for (unsigned i = 0; i < servers->count; i++)
-        if (servers->contexts[i] == (pami_context_t)context)
-            return NULL;
-    return lane_of("PAMIX_SERVERS_FETCH", servers, context, &result);
-}
-
-struct lane *lane_of(const char *function, struct servers *servers, pami_context_t handle,
-                     pami_result_t *result)
-{
-    struct context *context = context_from_handle(handle);
-    struct lane *lane;
-
-    *result = PAMI_INVAL;
-    if (unlikely(servers == NULL || context == NULL)) {
-        error_set(PAMI_INVAL, "%s: %s", function,
-                  servers == NULL ? "servers: NULL" : "context: not a context");
-        return NULL;
-    }
-    lane = atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
-    if (likely(lane != NULL && lane->context == context))
-        return lane;
-    if (context->core != servers->core) {
-        error_set(PAMI_INVAL, "%s: context: is not of the servers' client", function);
-        return NULL;
-    }
-    for (unsigned i = 0; i < servers->count; i++) {
-        if (servers->contexts[i] == handle) {
-            error_set(PAMI_INVAL, "%s: context: belongs to server %u", function, i);
-            return NULL;
-        }
-    }
-    lane = aligned_alloc(CACHE_LINE, sizeof(*lane));
-    if (lane == NULL) {
-        *result = error_set(PAMI_ENOMEM, "%s: out of memory", function);
-        return NULL;
-    }
-    memset(lane, 0, sizeof(*lane));
-    lane->servers = servers;
-    lane->context = context;
-    lane->next = context->offset % servers->count;
-    pool_init(&lane->requests, sizeof(struct request), CACHE_LINE);
-    if (servers->processes) {
-        int error = process_lane(lane);
-
-        if (error != 0) {
-            free(lane);
-            *result = error_set(error == -EBUSY ? PAMI_INVAL : PAMI_ENOMEM, "%s: context: %s",
-                                function, error == -EBUSY ? "uses other servers" : "out of memory");
-            return NULL;
-        }
-    }
-    atomic_store_explicit(&servers->lanes[context->offset], lane, memory_order_release);
-    return lane;
-}
-
 /* ---- the way back ---- */
 
 static pami_result_t run_event(pami_context_t context, void *cookie)
@@ -164,7 +72,8 @@ void request_end_here(struct request *request, pami_result_t result)
     run_last_event(request->lane->context, last);
 }
 
-void request_event_came(struct request_event *event, pami_result_t result)
+/* One callback of the operation has come; on whichever context carries it. */
+static void event_came(struct request_event *event, pami_result_t result)
 {
     struct request *request = event->request;
     struct server *server = request->server;
@@ -192,7 +101,7 @@ static void on_first(pami_context_t context, void *cookie, pami_result_t result)
     struct request *request = cookie;
 
     (void)context;
-    request_event_came(&request->event[0], result);
+    event_came(&request->event[0], result);
 }
 
 static void on_second(pami_context_t context, void *cookie, pami_result_t result)
@@ -200,7 +109,7 @@ static void on_second(pami_context_t context, void *cookie, pami_result_t result
     struct request *request = cookie;
 
     (void)context;
-    request_event_came(&request->event[1], result);
+    event_came(&request->event[1], result);
 }
 
 /* ---- carrying out ---- */
@@ -395,8 +304,11 @@ static inline bool is_plain(struct servers *servers, pami_context_t handle, enum
     return true;
 }
 
-pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
-                                const pami_put_simple_t *parameters, unsigned flags)
+/* Not inlined, so that a plain call saves no registers. */
+__attribute__((noinline)) static pami_result_t put_otherwise(pamix_servers_t servers,
+                                                             pami_context_t context,
+                                                             const pami_put_simple_t *parameters,
+                                                             unsigned flags)
 {
     struct request_call call;
     pami_result_t result;
@@ -404,8 +316,6 @@ pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
     struct server *server;
     unsigned pieces;
 
-    if (parameters != NULL && is_plain(servers, context, REQUEST_PUT, parameters->rma.bytes, flags))
-        return PAMI_Put(context, (pami_put_simple_t *)parameters);
     call = (struct request_call){.function = "PAMIX_Servers_put", .kind = REQUEST_PUT};
     result = begin(&call, servers, context, parameters, flags);
     if (unlikely(result != PAMI_SUCCESS))
@@ -426,8 +336,18 @@ pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
     return request_hand(&call, request, server);
 }
 
-pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
-                                const pami_get_simple_t *parameters, unsigned flags)
+pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
+                                const pami_put_simple_t *parameters, unsigned flags)
+{
+    if (parameters != NULL && is_plain(servers, context, REQUEST_PUT, parameters->rma.bytes, flags))
+        return PAMI_Put(context, (pami_put_simple_t *)parameters);
+    return put_otherwise(servers, context, parameters, flags);
+}
+
+__attribute__((noinline)) static pami_result_t get_otherwise(pamix_servers_t servers,
+                                                             pami_context_t context,
+                                                             const pami_get_simple_t *parameters,
+                                                             unsigned flags)
 {
     struct request_call call;
     pami_result_t result;
@@ -435,8 +355,6 @@ pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
     struct server *server;
     unsigned pieces;
 
-    if (parameters != NULL && is_plain(servers, context, REQUEST_GET, parameters->rma.bytes, flags))
-        return PAMI_Get(context, (pami_get_simple_t *)parameters);
     call = (struct request_call){.function = "PAMIX_Servers_get", .kind = REQUEST_GET};
     result = begin(&call, servers, context, parameters, flags);
     if (unlikely(result != PAMI_SUCCESS))
@@ -454,6 +372,14 @@ pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
     request->call.get = *parameters;
     request_events(request, parameters->rma.cookie, parameters->rma.done_fn, NULL);
     return request_hand(&call, request, server);
+}
+
+pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
+                                const pami_get_simple_t *parameters, unsigned flags)
+{
+    if (parameters != NULL && is_plain(servers, context, REQUEST_GET, parameters->rma.bytes, flags))
+        return PAMI_Get(context, (pami_get_simple_t *)parameters);
+    return get_otherwise(servers, context, parameters, flags);
 }
 
 static bool has_null(const struct iovec *part)
@@ -504,17 +430,15 @@ static pami_result_t send_request(struct request_call *call, const pami_send_imm
     return request_hand(call, request, server);
 }
 
-pami_result_t PAMIX_Servers_send(pamix_servers_t servers, pami_context_t context,
-                                 const pami_send_t *parameters, unsigned flags)
+__attribute__((noinline)) static pami_result_t send_otherwise(pamix_servers_t servers,
+                                                              pami_context_t context,
+                                                              const pami_send_t *parameters,
+                                                              unsigned flags)
 {
     struct request_call call;
     pami_result_t result;
     struct server *server;
 
-    if (parameters != NULL &&
-        is_plain(servers, context, REQUEST_SEND,
-                 parameters->send.header.iov_len + parameters->send.data.iov_len, flags))
-        return PAMI_Send(context, (pami_send_t *)parameters);
     call = (struct request_call){.function = "PAMIX_Servers_send", .kind = REQUEST_SEND};
     result = begin(&call, servers, context, parameters, flags);
     if (unlikely(result != PAMI_SUCCESS))
@@ -528,8 +452,19 @@ pami_result_t PAMIX_Servers_send(pamix_servers_t servers, pami_context_t context
                             parameters->send.data.iov_len <= COPY_ALWAYS_BYTES);
 }
 
-pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context_t context,
-                                           const pami_send_immediate_t *parameters, unsigned flags)
+pami_result_t PAMIX_Servers_send(pamix_servers_t servers, pami_context_t context,
+                                 const pami_send_t *parameters, unsigned flags)
+{
+    if (parameters != NULL &&
+        is_plain(servers, context, REQUEST_SEND,
+                 parameters->send.header.iov_len + parameters->send.data.iov_len, flags))
+        return PAMI_Send(context, (pami_send_t *)parameters);
+    return send_otherwise(servers, context, parameters, flags);
+}
+
+__attribute__((noinline)) static pami_result_t
+send_immediate_otherwise(pamix_servers_t servers, pami_context_t context,
+                         const pami_send_immediate_t *parameters, unsigned flags)
 {
     static const pami_send_event_t none = {.cookie = NULL};
     struct request_call call;
@@ -537,10 +472,6 @@ pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context
     struct server *server;
     size_t total;
 
-    if (parameters != NULL &&
-        is_plain(servers, context, REQUEST_IMMEDIATE,
-                 parameters->header.iov_len + parameters->data.iov_len, flags))
-        return PAMI_Send_immediate(context, (pami_send_immediate_t *)parameters);
     call = (struct request_call){.function = "PAMIX_Servers_send_immediate",
                                  .kind = REQUEST_IMMEDIATE};
     result = begin(&call, servers, context, parameters, flags);
@@ -556,4 +487,14 @@ pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context
     if (!request_choose(&call, &server))
         return made(&call, PAMI_Send_immediate(context, (pami_send_immediate_t *)parameters));
     return send_request(&call, parameters, &none, server, true);
+}
+
+pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context_t context,
+                                           const pami_send_immediate_t *parameters, unsigned flags)
+{
+    if (parameters != NULL &&
+        is_plain(servers, context, REQUEST_IMMEDIATE,
+                 parameters->header.iov_len + parameters->data.iov_len, flags))
+        return PAMI_Send_immediate(context, (pami_send_immediate_t *)parameters);
+    return send_immediate_otherwise(servers, context, parameters, flags);
 }

@@ -115,11 +115,8 @@ static void servers_free(struct servers *servers)
     for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
         struct lane *lane = atomic_load(&servers->lanes[i]);
 
-        if (lane == NULL)
-            continue;
-        process_lane_end(lane);
-        pool_finish(&lane->requests);
-        free(lane);
+        if (lane != NULL)
+            lane_free(lane);
     }
     free(servers->server);
     free(servers->slots);

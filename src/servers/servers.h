@@ -2,6 +2,7 @@
  * Communication servers: contexts of the program whose owners are threads of the library, and which
  * carry out requests that other contexts hand to them.
  *
+ *   lane.c     what a context of the program has here
  *   request.c  the calls; a request's way to a server, and back
  *   choose.c   who carries a request
  *   server.c   a server's side: takes requests from its ring and starts the operations
@@ -66,15 +67,27 @@ enum learn_way {
 /* learn.c: requests of one kind and of a size within a factor of two. */
 struct learner {
     uint8_t phase, round;
-    uint8_t way;      /* enum learn_way */
-    uint8_t found;    /* LEARN_PLAIN, LEARN_SERVERS or LEARN_SHARED */
+    bool tried;    /* a trial has ended */
+    bool again;    /* the window is the second of its kind, because the first was short and bad */
+    uint8_t way;   /* enum learn_way */
+    uint8_t found; /* LEARN_PLAIN, LEARN_SERVERS or LEARN_SHARED */
+    uint8_t vain;  /* trials in a row that have found nothing */
     uint8_t hopeless; /* bits: ways that this trial tries no more */
     unsigned left;    /* requests until the next look */
     unsigned window;  /* requests since the last one */
+    unsigned length;  /* of the last window that was measured */
     unsigned rests, doubts;
-    uint64_t begun, since; /* clock_ticks: of the window, of the first look */
-    uint64_t spent;        /* ticks that trials have cost */
-    double best[3];        /* ticks per request: by the client, by servers, shared */
+    uint64_t begun; /* clock_ticks: of the window */
+    uint64_t pause; /* no trial before that */
+    double before;  /* budget->spent when the trial began */
+    double price;   /* ticks that the next one may cost, if it is in vain */
+    double best[3]; /* ticks per request: by the client, by servers, shared */
+};
+
+/* What all learners of a lane may cost together. */
+struct learn_budget {
+    uint64_t since; /* clock_ticks: of the first look */
+    double spent;   /* ticks */
 };
 
 #define LEARN_CLASSES 32
@@ -82,7 +95,8 @@ struct learner {
 
 /* None is left. `worthwhile`: servers may pay. `outstanding`: of the lane, known but during a rest.
  * `now`: clock_ticks. */
-void learn_look(struct learner *learner, bool worthwhile, size_t outstanding, uint64_t now);
+void learn_look(struct learner *learner, struct learn_budget *budget, bool worthwhile,
+                size_t outstanding, uint64_t now);
 
 /* What the client carries is not counted. */
 static inline bool learn_rests(const struct learner *learner)
@@ -92,8 +106,6 @@ static inline bool learn_rests(const struct learner *learner)
 
 /* Is a processor idle at this moment? False when it was asked a short time ago. */
 bool learn_processor_idle(struct lane *lane);
-
-struct learner *learn_of(struct lane *lane, enum request_kind kind, size_t bytes);
 
 /* A callback of the user's. */
 struct request_event {
@@ -131,6 +143,11 @@ static inline void servers_count(atomic_ullong *counter, unsigned long long add)
                           memory_order_relaxed);
 }
 
+/* What joins several requests of a lane; malloced, and freed with the lane if it is still there. */
+struct lane_record {
+    struct list link;
+};
+
 /* What a context has here; its owner's, but for `returned` and the counters. */
 struct lane {
     struct servers *servers;
@@ -140,13 +157,26 @@ struct lane {
     unsigned next;      /* server of the current batch; == count: the client itself */
     unsigned left;      /* of the batch */
     uint64_t probe_at;  /* clock_ticks: when it may be asked again whether a processor is idle */
+    struct learn_budget budget;
     struct learner learners[LEARN_KINDS][LEARN_CLASSES];
     atomic_ullong forwarded, direct, refused;
     unsigned *waiting; /* requests at each server process; NULL: servers are threads */
     struct handle_table handles;
     struct message_watch watch;
+    pami_dispatch_p2p_function otherwise; /* gets answers when there is no lane */
+    struct list records;                  /* struct lane_record */
     CACHE_ALIGNED _Atomic(struct request *) returned;
 };
+
+static inline struct learner *learn_of(struct lane *lane, enum request_kind kind, size_t bytes)
+{
+    unsigned class = bytes == 0 ? 0 : 64u - (unsigned)__builtin_clzll(bytes);
+    unsigned row = kind == REQUEST_IMMEDIATE ? (unsigned)REQUEST_SEND
+                   : kind == REQUEST_FETCH   ? LEARN_KINDS - 1
+                                             : (unsigned)kind;
+
+    return &lane->learners[row][class < LEARN_CLASSES ? class : LEARN_CLASSES - 1];
+}
 
 struct server {
     struct servers *servers;
@@ -185,6 +215,7 @@ struct servers {
     struct model *model; /* what has been measured; NULL: nothing */
     atomic_size_t bytes_least, bytes_most, split;
     _Atomic(struct lane *) lanes[ENDPOINT_OFFSETS_MAX];
+    uint32_t generations[ENDPOINT_OFFSETS_MAX]; /* first ones of handles to processes */
     pami_context_t contexts[ENDPOINT_OFFSETS_MAX];
     struct server *server;
     struct ring_slot *slots;
@@ -228,10 +259,7 @@ unsigned split_pieces(const struct request_call *call, const pami_rma_addr_t *ad
 pami_result_t split_hand(const struct request_call *call, const pami_put_simple_t *put,
                          const pami_get_simple_t *get, unsigned pieces);
 
-/* request.c: one callback of the operation has come; on whichever context carries it. */
-void request_event_came(struct request_event *event, pami_result_t result);
-
-/* Starts the operation on the context that carries it. */
+/* request.c: starts the operation on the context that carries it. */
 pami_result_t request_start(struct request *request, struct context *context);
 
 /* It could not be started: as if it had ended with `result`. */
@@ -250,6 +278,9 @@ void request_events(struct request *request, void *cookie, pami_event_function f
 /* What the context has here, made when it is first used; NULL with *result. */
 struct lane *lane_of(const char *function, struct servers *servers, pami_context_t handle,
                      pami_result_t *result);
+
+/* The requests that it still has end without a callback. */
+void lane_free(struct lane *lane);
 
 /* The same, for a context that has asked for nothing itself; NULL: there is none. */
 struct lane *request_lane(struct servers *servers, struct context *context);

@@ -14,6 +14,7 @@
 #define PIECE_ALIGNMENT 64u
 
 struct whole {
+    struct lane_record record;
     unsigned left[2]; /* pieces whose first, second callback has not come */
     pami_result_t result;
     void *cookie;
@@ -46,6 +47,14 @@ unsigned split_pieces(const struct request_call *call, const pami_rma_addr_t *ad
     return call->bytes / least < call->members ? (unsigned)(call->bytes / least) : call->members;
 }
 
+static void whole_free(struct whole *whole)
+{
+    if (whole == NULL)
+        return;
+    list_remove(&whole->record.link);
+    free(whole);
+}
+
 static void piece_came(pami_context_t context, struct whole *whole, unsigned which,
                        pami_result_t result)
 {
@@ -57,7 +66,7 @@ static void piece_came(pami_context_t context, struct whole *whole, unsigned whi
         return;
     copy = *whole;
     if (which == 1 || copy.function[1] == NULL)
-        free(whole);
+        whole_free(whole);
     copy.function[which](context, copy.cookie, copy.result);
 }
 
@@ -72,7 +81,8 @@ static void on_second(pami_context_t context, void *cookie, pami_result_t result
 }
 
 /* NULL: out of memory. */
-static struct whole *whole_new(const pami_rma_t *rma, pami_event_function second, unsigned pieces)
+static struct whole *whole_new(struct lane *lane, const pami_rma_t *rma, pami_event_function second,
+                               unsigned pieces)
 {
     struct whole *whole = malloc(sizeof(*whole));
 
@@ -84,6 +94,7 @@ static struct whole *whole_new(const pami_rma_t *rma, pami_event_function second
         .cookie = rma->cookie,
         .function = {rma->done_fn, second},
     };
+    list_push_back(&lane->records, &whole->record.link);
     return whole;
 }
 
@@ -142,7 +153,7 @@ pami_result_t split_hand(const struct request_call *whole_call, const pami_put_s
     struct whole *whole = NULL;
 
     if (rma->done_fn != NULL || second != NULL) {
-        whole = whole_new(rma, second, pieces);
+        whole = whole_new(call.lane, rma, second, pieces);
         if (whole == NULL)
             return request_no_memory(&call);
     }
@@ -152,7 +163,7 @@ pami_result_t split_hand(const struct request_call *whole_call, const pami_put_s
             hand_piece(&call, put, get, at, bytes, whole, server_of(whole_call, i, pieces));
 
         if (result != PAMI_SUCCESS && i == 0) {
-            free(whole);
+            whole_free(whole);
             return result;
         }
         if (result != PAMI_SUCCESS)

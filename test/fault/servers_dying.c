@@ -8,18 +8,14 @@
  */
 #define TEST_LIMIT 60
 #include "api/rma.h"
+#include "server_pids.h"
 
-#include <dirent.h>
 #include <pamix.h>
-#include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
 
 enum {
     MESSAGE_ID = 7,
     COUNT = 24, /* of each kind, at a time */
-    BYTES = 3000,
-    SERVERS_MAX = 8
+    BYTES = 3000
 };
 
 struct expect {
@@ -33,32 +29,7 @@ static unsigned char *window, **windows; /* of all tasks: what others get, and p
 static unsigned char *area;              /* my own, in the shared heap */
 static struct expect puts_[COUNT], gets_[COUNT], sends_[COUNT];
 static size_t received, begun, errors;
-static pid_t pids[SERVERS_MAX];
-static size_t pid_count;
-
-/* Those of this job, wherever they serve. */
-static void find_servers(void)
-{
-    DIR *proc = opendir("/proc");
-    struct dirent *entry;
-
-    CHECK(proc != NULL);
-    while ((entry = readdir(proc)) != NULL && pid_count < SERVERS_MAX) {
-        char path[300], name[32] = "", state;
-        int pid = atoi(entry->d_name), parent = 0;
-        FILE *file;
-
-        snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
-        file = pid > 0 ? fopen(path, "r") : NULL;
-        if (file == NULL)
-            continue;
-        if (fscanf(file, "%*d (%31[^)]) %c %d", name, &state, &parent) == 3 &&
-            strcmp(name, "pami_server") == 0 && parent == getppid())
-            pids[pid_count++] = (pid_t)pid;
-        fclose(file);
-    }
-    closedir(proc);
-}
+static struct server_pids pids;
 
 static void on_message(pami_context_t context, void *cookie, const void *head, size_t head_bytes,
                        const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
@@ -153,14 +124,6 @@ static void settle(bool deaths)
     }
 }
 
-static void signal_servers(size_t first, size_t count, int signal)
-{
-    job_barrier(&job);
-    for (size_t i = first; job.task == 0 && i < first + count; i++)
-        CHECK(kill(pids[i], signal) == 0);
-    job_barrier(&job);
-}
-
 static unsigned lost(void)
 {
     pamix_servers_status_t status;
@@ -178,8 +141,8 @@ int main(void)
     job_start(&job, "servers", 1);
     rma_open(&job);
     test_dispatch(job.context[0], MESSAGE_ID, on_message, NULL, test_ordered());
-    find_servers();
-    CHECK(pid_count >= 2);
+    server_pids_find(&pids);
+    CHECK(pids.count >= 2);
     CHECK_OK(PAMIX_Mem_alloc(job.client, bytes, 64, PAMIX_MEM_ANY, &memory));
     area = memory;
     window = test_zalloc(bytes);
@@ -193,10 +156,10 @@ int main(void)
     settle(false);
 
     /* What all have in their hands is lost with one of them. */
-    signal_servers(0, pid_count, SIGSTOP);
+    server_pids_signal(&job, &pids, 0, pids.count, SIGSTOP);
     issue();
-    signal_servers(0, pid_count / 2, SIGKILL);
-    signal_servers(pid_count / 2, pid_count - pid_count / 2, SIGCONT);
+    server_pids_signal(&job, &pids, 0, pids.count / 2, SIGKILL);
+    server_pids_signal(&job, &pids, pids.count / 2, pids.count - pids.count / 2, SIGCONT);
     settle(true);
     job_barrier(&job);
     issue();
@@ -204,7 +167,7 @@ int main(void)
 
     /* The others under load, while it is not known who has what. */
     issue();
-    signal_servers(pid_count / 2, pid_count - pid_count / 2, SIGKILL);
+    server_pids_signal(&job, &pids, pids.count / 2, pids.count - pids.count / 2, SIGKILL);
     settle(true);
     WAIT_WITH(({
                   issue();

@@ -15,6 +15,7 @@
 
 struct world {
     struct learner learner;
+    struct learn_budget budget;
     double now; /* ticks */
     uint64_t random;
     size_t forwarded, tracked;
@@ -39,7 +40,7 @@ static double run(struct world *world, size_t requests, double client, double se
         double cost = client;
 
         if (learner->left == 0)
-            learn_look(learner, true, outstanding, (uint64_t)world->now);
+            learn_look(learner, &world->budget, true, outstanding, (uint64_t)world->now);
         assert_true(learner->left > 0);
         learner->left--;
         if (learner->way >= LEARN_SERVERS) {
@@ -130,6 +131,64 @@ static void test_changes(void **state)
     assert_true(world.learner.found != LEARN_PLAIN);
 }
 
+/* Many large requests at a time, in a program that is short: no trial may take seconds. */
+static void test_slow_requests(void **state)
+{
+    double us = clock_ticks_per_us();
+
+    (void)state;
+    for (size_t outstanding = 1; outstanding <= 256; outstanding *= 4) {
+        struct world world = begin();
+        size_t count = 3000;
+        double took = run(&world, count, 1000 * us, 2000 * us, outstanding, 0, 0);
+
+        assert_true(took < (1.03 * 1000 * (double)count + 50000) * us);
+        run(&world, 100 * count, 1000 * us, 500 * us, outstanding, 0, 0);
+        assert_int_not_equal(world.learner.found, LEARN_PLAIN);
+    }
+}
+
+/* Many sizes in turn: what they cost together is bounded. */
+static void test_many_learners(void **state)
+{
+    struct world world = begin();
+    struct learner learners[40] = {{.phase = 0}};
+    size_t turns = 100, each = 2000;
+    double first = world.now;
+
+    (void)state;
+    for (size_t turn = 0; turn < turns; turn++) {
+        for (size_t i = 0; i < 40; i++) {
+            world.learner = learners[i];
+            run(&world, each, 1000, 1500 + 100 * (double)i, 64, 0, 0);
+            learners[i] = world.learner;
+        }
+    }
+    assert_true(world.now - first <
+                1.03 * 1000 * 40 * (double)(turns * each) + 2e4 * clock_ticks_per_us());
+}
+
+/* A server that sleeps takes a while for its first requests; what it is worth shows later. */
+static void test_wakes(void **state)
+{
+    double us = clock_ticks_per_us();
+    struct world world = begin();
+    size_t i, woken = 0;
+
+    (void)state;
+    for (i = 0; i < 200000 && world.learner.found == LEARN_PLAIN; i++) {
+        bool forwarded;
+
+        if (world.learner.left == 0)
+            learn_look(&world.learner, &world.budget, true, 8, (uint64_t)world.now);
+        world.learner.left--;
+        forwarded = world.learner.way >= LEARN_SERVERS;
+        world.now += (forwarded ? 0.5 : 1) * us + (forwarded && woken == 0 ? 60 * us : 0);
+        woken = forwarded ? 1000 : woken - (woken != 0); /* awake for so many requests */
+    }
+    assert_int_not_equal(world.learner.found, LEARN_PLAIN);
+}
+
 static void test_no_core_no_trial(void **state)
 {
     struct world world = begin();
@@ -137,7 +196,7 @@ static void test_no_core_no_trial(void **state)
     (void)state;
     for (size_t i = 0; i < 1000000; i++) {
         if (world.learner.left == 0)
-            learn_look(&world.learner, false, 64, (uint64_t)world.now);
+            learn_look(&world.learner, &world.budget, false, 64, (uint64_t)world.now);
         world.learner.left--;
         assert_int_equal(world.learner.way, LEARN_PLAIN);
         world.now += 1000;
@@ -154,7 +213,8 @@ static void test_unpromising(void **state)
     (void)state;
     for (size_t i = 0; i < 1000000; i++) {
         if (world.learner.left == 0)
-            learn_look(&world.learner, learn_rests(&world.learner), 64, (uint64_t)world.now);
+            learn_look(&world.learner, &world.budget, learn_rests(&world.learner), 64,
+                       (uint64_t)world.now);
         world.learner.left--;
         assert_true(world.learner.way < LEARN_SERVERS);
         counted += world.learner.way == LEARN_CLIENT;
@@ -169,7 +229,8 @@ int main(void)
         cmocka_unit_test(test_never_a_loss),     cmocka_unit_test(test_a_gain_is_found),
         cmocka_unit_test(test_sharing_is_found), cmocka_unit_test(test_disturbed),
         cmocka_unit_test(test_changes),          cmocka_unit_test(test_no_core_no_trial),
-        cmocka_unit_test(test_unpromising),
+        cmocka_unit_test(test_unpromising),      cmocka_unit_test(test_slow_requests),
+        cmocka_unit_test(test_many_learners),    cmocka_unit_test(test_wakes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

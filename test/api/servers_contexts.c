@@ -1,0 +1,137 @@
+/*
+ * Contexts are destroyed and created again while the task stays attached to server processes: each
+ * new one has what the first had, and what the one before it had under way, whole requests, pieces
+ * and fences, neither ends in it nor stays behind.
+ *
+ * Run: tasks=1 servers=1
+ * Run: tasks=1 servers=2
+ */
+#include "rma.h"
+
+#include <pamix.h>
+
+enum {
+    LIVES = 6,
+    COUNT = 12, /* requests of each kind in a life */
+    BYTES = 6000,
+    SPLIT = 1000
+};
+
+static struct job job;
+static pamix_servers_t servers;
+static size_t life, ended, begun, waited;
+static unsigned char *heap; /* what is put, where it goes, what comes back */
+
+static unsigned char *place(unsigned char *base, size_t kind, size_t i)
+{
+    return base + (kind * COUNT + i) * BYTES;
+}
+
+/* The cookie says which life the request is of. */
+static void on_end(pami_context_t context, void *cookie, pami_result_t result)
+{
+    CHECK_CALLBACK();
+    CHECK(context == job.context[0] && result == PAMI_SUCCESS);
+    CHECK_SIZE((size_t)(uintptr_t)cookie, life);
+    ended++;
+}
+
+static void on_fence(pami_context_t context, void *cookie, pami_result_t result)
+{
+    on_end(context, cookie, result);
+}
+
+#define REQUEST(call)                                                                              \
+    do {                                                                                           \
+        pami_result_t made_;                                                                       \
+                                                                                                   \
+        while ((made_ = TEST_CALL(call)) == PAMI_EAGAIN)                                           \
+            job_advance(&job);                                                                     \
+        CHECK_OK(made_);                                                                           \
+    } while (0)
+
+static pami_rma_t head(void)
+{
+    return (pami_rma_t){.dest = job_endpoint(&job, job.task, 0),
+                        .bytes = BYTES,
+                        .cookie = (void *)(uintptr_t)life,
+                        .done_fn = on_end};
+}
+
+static void put(size_t i)
+{
+    pami_put_simple_t put = {.rma = head(), .addr = {place(heap, 0, i), place(heap, 1, i)}};
+
+    REQUEST(PAMIX_Servers_put(servers, job.context[0], &put, 0));
+    begun++;
+}
+
+static void get(size_t i)
+{
+    pami_get_simple_t get = {.rma = head(), .addr = {place(heap, 2, i), place(heap, 1, i)}};
+
+    REQUEST(PAMIX_Servers_get(servers, job.context[0], &get, 0));
+    begun++;
+}
+
+static void fence(void)
+{
+    REQUEST(PAMIX_Servers_fence(servers, job.context[0], on_fence, (void *)(uintptr_t)life));
+    begun++;
+}
+
+/* Half of the time the context goes while requests are under way. */
+static void live(void)
+{
+    ended = begun = 0;
+    test_fill(heap, COUNT * BYTES, life, job.task);
+    memset(place(heap, 2, 0), 0, COUNT * BYTES);
+    for (size_t i = 0; i < COUNT; i++)
+        put(i);
+    fence();
+    WAIT(&job, ended == begun);
+    for (size_t i = 0; i < COUNT; i++)
+        get(i);
+    WAIT(&job, ended == begun);
+    CHECK_SIZE(test_differs(place(heap, 2, 0), COUNT * BYTES, life, job.task), COUNT * BYTES);
+    if (life % 2 == 0)
+        return;
+    for (size_t i = 0; i < COUNT; i++)
+        get(i);
+    fence();
+    waited += begun - ended;
+}
+
+int main(void)
+{
+    pamix_servers_policy_t policy;
+    pamix_servers_status_t status;
+    bool stopped = false;
+    void *memory;
+
+    job_create_client(&job, "servers_contexts");
+    CHECK_OK(PAMIX_Mem_alloc(job.client, 3 * COUNT * BYTES, 64, PAMIX_MEM_ANY, &memory));
+    heap = memory;
+    CHECK_OK(PAMIX_Servers_attach(job.client, NULL, &servers));
+    CHECK_OK(PAMIX_Servers_get_policy(servers, &policy));
+    policy.split = SPLIT;
+    policy.active = 1;
+    CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
+    CHECK_OK(PAMIX_Servers_start(servers));
+    for (life = 0; life < LIVES; life++) {
+        job_create_contexts(&job, 1);
+        live();
+        job_destroy_contexts(&job);
+    }
+    CHECK(waited > 0);
+    job_create_contexts(&job, 1);
+    live();
+    CHECK_OK(PAMIX_Servers_query(servers, PAMIX_SERVERS_ALL, &status));
+    CHECK(status.running && status.lost == 0 && status.failed == 0 && status.forwarded > 0);
+    CHECK_OK(PAMIX_Servers_stop(servers, job.context[0], rma_on_fence, &stopped));
+    WAIT(&job, stopped);
+    CHECK_OK(PAMIX_Servers_destroy(&servers));
+    CHECK_OK(PAMIX_Mem_free(job.client, heap));
+    job_destroy(&job);
+    return 0;
+}
