@@ -335,6 +335,7 @@ pami_result_t PAMI_Client_create(const char *name, pami_client_t *out,
         client->core.network = bootstrap->nodes > 1 && !network_by_segment(bootstrap);
         client->core.yield = client_yield_policy(client);
         client->core.spin_passes = client_spin_passes(client->core.yield);
+        client->core.spread = client_spreads(client) ? client_spread : NULL;
         error = enlist(client);
     }
     if (error != 0) {

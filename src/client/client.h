@@ -82,4 +82,9 @@ unsigned client_hwthreads(void);
 enum yield_policy client_yield_policy(const struct client *client);
 uint32_t client_spin_passes(enum yield_policy policy);
 
+/* client_core.spread: the calling thread moves to the processor whose turn it is by the numbers of
+ * its task and context, from where it may go anywhere again. */
+void client_spread(const struct client_core *core, uint32_t offset);
+bool client_spreads(const struct client *client);
+
 #endif

@@ -5,6 +5,9 @@
  * this process may use, somebody who waits keeps somebody who works from running.
  */
 
+#include <sched.h>
+
+#include "bootstrap/bootstrap.h"
 #include "client/client.h"
 #include "util/cpu.h"
 #include "util/option.h"
@@ -19,6 +22,9 @@ enum {
 #define SPIN_WITH_CORE 2048u
 /* The same when it has not: look again once or twice, then let others run. */
 #define SPIN_WITHOUT_CORE 2u
+/* Up to so many tasks for each processor spread. 4 on 2: barrier 3.8 and 2.9 us, all-to-all of 64
+ * KiB no slower. 8 on 2: 9.3 and 8.7, but 200 and 290. */
+#define SPREAD_LOAD 2.0
 
 unsigned client_hwthreads(void)
 {
@@ -27,9 +33,9 @@ unsigned client_hwthreads(void)
     return option != 0 ? (unsigned)option : cpu_available();
 }
 
-static bool is_oversubscribed(const struct client *client)
+/* Tasks for each processor that this one may use. */
+static double load_of(const struct client *client)
 {
-    unsigned available = cpu_available();
     double load = 0;
 
     for (size_t i = 0; i < client->core.device_count; i++) {
@@ -38,7 +44,7 @@ static bool is_oversubscribed(const struct client *client)
         if (device->ops->load != NULL)
             load = device->ops->load(device);
     }
-    return load > (double)available + 0.01;
+    return load / cpu_available();
 }
 
 enum yield_policy client_yield_policy(const struct client *client)
@@ -49,7 +55,7 @@ enum yield_policy client_yield_policy(const struct client *client)
     case YIELD_CHOICE_NEVER:
         return YIELD_NEVER;
     default:
-        return is_oversubscribed(client) ? YIELD_SOON : YIELD_SELDOM;
+        return load_of(client) > 1 + 0.01 / cpu_available() ? YIELD_SOON : YIELD_SELDOM;
     }
 }
 
@@ -58,4 +64,44 @@ uint32_t client_spin_passes(enum yield_policy policy)
     if (option_int(OPT_SPIN) != 0)
         return (uint32_t)option_int(OPT_SPIN);
     return policy == YIELD_SOON ? SPIN_WITHOUT_CORE : SPIN_WITH_CORE;
+}
+
+/* The processors a task may use, as it said when it began; false: not known. */
+static bool processors_of(const struct client_core *core, uint32_t task, cpu_set_t *cpus)
+{
+    CPU_ZERO(cpus);
+    for (size_t i = 0; i < core->device_count; i++) {
+        struct device *device = core->devices[i];
+
+        if (device->ops->bound != NULL)
+            device->ops->bound(device, task, cpus);
+    }
+    return CPU_COUNT(cpus) != 0;
+}
+
+bool client_spreads(const struct client *client)
+{
+    return client->core.yield == YIELD_SOON && load_of(client) <= SPREAD_LOAD;
+}
+
+void client_spread(const struct client_core *core, uint32_t offset)
+{
+    const struct bootstrap *bootstrap = core->bootstrap;
+    cpu_set_t now, mine, others, one;
+    unsigned before = offset * bootstrap->local_count;
+    int cpu = 0;
+
+    if (sched_getaffinity(0, sizeof now, &now) != 0 ||
+        !processors_of(core, bootstrap->task, &mine) || !CPU_EQUAL(&now, &mine))
+        return;
+    for (uint32_t i = 0; i < bootstrap->local_index; i++)
+        before +=
+            processors_of(core, bootstrap->local_tasks[i], &others) && CPU_EQUAL(&others, &mine);
+    before %= (unsigned)CPU_COUNT(&mine);
+    while (!CPU_ISSET(cpu, &mine) || before-- > 0)
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof one, &one) == 0)
+        sched_setaffinity(0, sizeof now, &now);
 }

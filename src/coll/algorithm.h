@@ -55,9 +55,6 @@ struct algorithm {
 unsigned algorithm_unmet(const struct algorithm *row, const struct collective *collective,
                          const struct group *group);
 
-/* Of those, the ones that no arguments can meet with these members. */
-unsigned algorithm_unmet_by_members(const struct algorithm *row, const struct group *group);
-
 /* A row of a type by its name (any case), NULL when there is none. */
 const struct algorithm *algorithm_find(pami_xfer_type_t type, const char *name);
 

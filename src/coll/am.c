@@ -66,7 +66,8 @@ void am_part_free(struct am_part *part)
     free(part);
 }
 
-int am_part_unpack(struct am_part *part)
+/* Writes part->data where the dispatch function wanted the data. 0 or negative errno. */
+static int unpack(struct am_part *part)
 {
     const pami_recv_t *recv = &part->recv;
     const struct type *type = type_complete_from_handle(recv->type);
@@ -86,7 +87,7 @@ static void part_done(pami_context_t context, void *cookie, pami_result_t result
     pami_recv_t recv;
 
     if (part->data != NULL && result == PAMI_SUCCESS && part->wire.kind <= AM_SCATTER &&
-        am_part_unpack(part) != 0)
+        unpack(part) != 0)
         result = error_set(PAMI_INVAL, "receive: type or data_fn: cannot take the data");
     recv = part->recv;
     am_part_free(part);

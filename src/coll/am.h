@@ -98,8 +98,6 @@ void am_part_dispatch(struct am_part *part, struct group *group, const struct am
 struct am_part *am_part_new(struct am *am, const struct am_wire *wire, uint32_t origin,
                             const void *header, size_t header_bytes);
 void am_part_free(struct am_part *part);
-/* Write `part->data` where the dispatch function wanted the data. 0 or negative errno. */
-int am_part_unpack(struct am_part *part);
 
 /* am_start.c */
 void am_start_init(struct am *am);

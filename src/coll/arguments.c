@@ -87,6 +87,7 @@ pami_result_t arguments_regular(struct reading *r, struct area_map *map, const s
         result = arguments_count(r, side, type, side->count, bytes);
     if (result != PAMI_SUCCESS)
         return result;
+    r->to->lasting &= type->permanent;
     if (blocks != BLOCKS_ONE && *bytes > BYTES_MAX / r->group->size)
         return arguments_wrong(r, side->count_name, "impossible");
     if (side->buffer == NULL && *bytes != 0 && type_is_contiguous(type))
@@ -263,7 +264,7 @@ pami_result_t collective_read(struct collective *collective, pami_xfer_type_t ty
 
     clear(collective);
     collective->type = reader->type;
-    collective->receives = true;
+    collective->receives = collective->lasting = true;
     collective->element = 1;
     result = reader->read(&r, given);
     if (result != PAMI_SUCCESS)

@@ -31,25 +31,38 @@ static struct sides sides_of(const pami_allgather_t *x)
     };
 }
 
-/* The own contribution to what `recv` collects: a buffer of its own, or in place already. */
-static pami_result_t read_own(struct reading *r, const struct side *side, uint64_t expected)
+/* This member's block of `blocks`: in *own, from a buffer of its own or in place already. */
+static pami_result_t read_own(struct reading *r, const struct side *side, uint64_t expected,
+                              const struct area_map *blocks, struct area_map *own)
 {
-    struct collective *to = r->to;
-    struct area_map own = arguments_own_block(&to->recv, r->group->rank);
+    struct area_map there = arguments_own_block(blocks, r->group->rank);
     uint64_t bytes;
     pami_result_t result;
 
-    to->in_place = arguments_in_place(side->buffer) ||
-                   (side->buffer == (void *)own.base && side->buffer != NULL);
-    if (to->in_place) {
-        to->send = own;
+    r->to->in_place = arguments_in_place(side->buffer) ||
+                      (side->buffer == (void *)there.base && side->buffer != NULL);
+    if (r->to->in_place) {
+        *own = there;
         return PAMI_SUCCESS;
     }
-    type_unref(own.type);
-    result = arguments_regular(r, &to->send, side, BLOCKS_ONE, &bytes);
+    type_unref(there.type);
+    result = arguments_regular(r, own, side, BLOCKS_ONE, &bytes);
     if (result == PAMI_SUCCESS && bytes != expected)
         return arguments_mismatch(r, side->count_name, bytes, expected);
     return result;
+}
+
+/* The own contribution to what `recv` collects. */
+static pami_result_t read_contribution(struct reading *r, const struct side *side,
+                                       uint64_t expected)
+{
+    return read_own(r, side, expected, &r->to->recv, &r->to->send);
+}
+
+/* What this member gets out of the root's blocks. */
+static pami_result_t read_share(struct reading *r, const struct side *side, uint64_t expected)
+{
+    return read_own(r, side, expected, &r->to->send, &r->to->recv);
 }
 
 pami_result_t arguments_allgather(struct reading *r, const pami_collective_t *given)
@@ -58,7 +71,7 @@ pami_result_t arguments_allgather(struct reading *r, const pami_collective_t *gi
     pami_result_t result =
         arguments_regular(r, &r->to->recv, &sides.recv, BLOCKS_EQUAL, &r->to->bytes);
 
-    return result == PAMI_SUCCESS ? read_own(r, &sides.send, r->to->bytes) : result;
+    return result == PAMI_SUCCESS ? read_contribution(r, &sides.send, r->to->bytes) : result;
 }
 
 pami_result_t arguments_gather(struct reading *r, const pami_collective_t *given)
@@ -74,30 +87,9 @@ pami_result_t arguments_gather(struct reading *r, const pami_collective_t *given
     r->to->receives = r->to->root == r->group->rank;
     if (r->to->receives) {
         result = arguments_regular(r, &r->to->recv, &sides.recv, BLOCKS_EQUAL, &r->to->bytes);
-        return result == PAMI_SUCCESS ? read_own(r, &sides.send, r->to->bytes) : result;
+        return result == PAMI_SUCCESS ? read_contribution(r, &sides.send, r->to->bytes) : result;
     }
     return arguments_regular(r, &r->to->send, &sides.send, BLOCKS_ONE, &r->to->bytes);
-}
-
-/* What this member gets out of the root's blocks. */
-static pami_result_t read_share(struct reading *r, const struct side *side, uint64_t expected)
-{
-    struct collective *to = r->to;
-    struct area_map own = arguments_own_block(&to->send, r->group->rank);
-    uint64_t bytes;
-    pami_result_t result;
-
-    to->in_place = arguments_in_place(side->buffer) ||
-                   (side->buffer == (void *)own.base && side->buffer != NULL);
-    if (to->in_place) {
-        to->recv = own;
-        return PAMI_SUCCESS;
-    }
-    type_unref(own.type);
-    result = arguments_regular(r, &to->recv, side, BLOCKS_ONE, &bytes);
-    if (result == PAMI_SUCCESS && bytes != expected)
-        return arguments_mismatch(r, side->count_name, bytes, expected);
-    return result;
 }
 
 pami_result_t arguments_scatter(struct reading *r, const pami_collective_t *given)
@@ -198,7 +190,7 @@ pami_result_t arguments_allgatherv(struct reading *r, const pami_collective_t *g
 
     if (result == PAMI_SUCCESS && !arguments_in_place(v.one.buffer))
         result = scalar_count(r, &v.one, v.negative, v.count);
-    return result == PAMI_SUCCESS ? read_own(r, &v.one, r->to->own_bytes) : result;
+    return result == PAMI_SUCCESS ? read_contribution(r, &v.one, r->to->own_bytes) : result;
 }
 
 pami_result_t arguments_gatherv(struct reading *r, const pami_collective_t *given)
@@ -218,7 +210,7 @@ pami_result_t arguments_gatherv(struct reading *r, const pami_collective_t *give
     if (!r->to->receives)
         return arguments_regular(r, &r->to->send, &v.one, BLOCKS_ONE, &r->to->own_bytes);
     result = read_many(r, &r->to->recv, &v.many, &r->to->recv_bytes);
-    return result == PAMI_SUCCESS ? read_own(r, &v.one, r->to->own_bytes) : result;
+    return result == PAMI_SUCCESS ? read_contribution(r, &v.one, r->to->own_bytes) : result;
 }
 
 pami_result_t arguments_scatterv(struct reading *r, const pami_collective_t *given)

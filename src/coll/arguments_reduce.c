@@ -68,6 +68,7 @@ static pami_result_t read_reduction(struct reading *r, struct reduction *from)
         type = type_complete_from_handle(PAMI_TYPE_BYTE);
     if (type == NULL)
         return arguments_wrong(r, "stype", "not a complete type");
+    to->lasting &= type->permanent;
     return read_operator(r, from, type, to->bytes);
 }
 
@@ -173,5 +174,6 @@ pami_result_t arguments_reduce_scatter(struct reading *r, const pami_collective_
     arguments_map(&to->recv, x->rcvbuf, into);
     to->recv.blocks = BLOCKS_ONE;
     to->in_place = in_place;
+    to->lasting = !in_place && type->permanent && into->permanent;
     return read_operator(r, &operator, type, to->bytes);
 }

@@ -13,6 +13,7 @@
 #include "coll/algorithm.h"
 #include "coll/flight.h"
 #include "coll/locality.h"
+#include "coll/repeat.h"
 #include "coll/select.h"
 #include "context/context.h"
 #include "geometry/geometry.h"
@@ -30,14 +31,17 @@ struct coll_operation {
     struct context *context;
     pami_event_function cb_done;
     void *cookie;
-    pami_xfer_type_t type;
+    const struct algorithm *row;
+    uint64_t bytes;
     uint64_t number; /* the first of its block */
     bool gave_up;    /* because members disagree, and all have been told */
+    struct repeat_key key;
 };
 
 /* What a context keeps of the table of algorithms. */
 struct coll_rows {
     struct select_table select;
+    struct repeats repeats;
     uint64_t ran[COLL_ROWS_MAX]; /* by row */
 };
 

@@ -17,9 +17,9 @@
 static void clean_up(const struct coll_operation *operation, const struct machine *machine)
 {
     const struct group *group = machine->group;
+    pami_xfer_type_t type = operation->row->type;
     bool counts =
-        (operation->type == PAMI_XFER_ALLREDUCE || operation->type == PAMI_XFER_BARRIER) &&
-        !shared_run_is(machine);
+        (type == PAMI_XFER_ALLREDUCE || type == PAMI_XFER_BARRIER) && !shared_run_is(machine);
 
     shared_skip(operation->context->shared, group->identity, operation->number + GROUP_BLOCK,
                 counts);
@@ -41,14 +41,16 @@ static void operation_done(struct machine *machine, pami_result_t result)
     struct context *context = operation->context;
 
     if (unlikely(context->trace != NULL))
-        trace_add(context, TRACE_END, collective_name(operation->type), 0, (uintptr_t)operation, 0,
-                  0);
+        trace_add(context, TRACE_END, collective_name(operation->row->type), 0,
+                  (uintptr_t)operation, 0, 0);
     context_complete(context, operation->cb_done, operation->cookie, result);
     list_remove(&operation->link);
     if (unlikely(result != PAMI_SUCCESS))
         clean_up(operation, machine);
     else
         look_at_flight(machine->group, operation->number);
+    if (likely(result == PAMI_SUCCESS) && repeat_keep(context->coll, operation))
+        return;
     pool_put(&context->coll->operations, operation);
     machine->ops->release(machine);
 }
@@ -109,40 +111,52 @@ static pami_result_t row_of(const struct group *group, pami_algorithm_t handle,
     return unmet == 0 ? PAMI_SUCCESS : needs_more(*row, unmet);
 }
 
-static pami_result_t run(struct group *group, const struct algorithm *row,
-                         struct collective *collective, const pami_xfer_t *cmd)
+static void run(struct coll_operation *operation, const pami_xfer_t *cmd)
+{
+    struct machine *machine = operation->machine;
+    struct group *group = machine->group;
+    struct context *context = group->context;
+    struct coll *coll = context->coll;
+    const struct algorithm *row = operation->row;
+    uint64_t number = group->sequence;
+
+    operation->cb_done = cmd->cb_done;
+    operation->cookie = cmd->cookie;
+    if (unlikely(context->trace != NULL))
+        trace_add(context, TRACE_BEGIN, collective_name(row->type), 0, (uintptr_t)operation, 0,
+                  operation->bytes);
+    operation->number = number;
+    operation->gave_up = false;
+    if (row->make != NULL)
+        coll->rows->ran[row - algorithm_table]++;
+    list_push_back(&coll->started, &operation->link);
+    machine->ops->start(machine);
+    look_at_flight(group, number);
+}
+
+static pami_result_t make(struct group *group, const struct algorithm *row,
+                          struct collective *collective, const pami_xfer_t *cmd, uint32_t print)
 {
     struct coll *coll = group->context->coll;
     struct coll_operation *operation = pool_get(&coll->operations);
-    uint64_t bytes = collective->bytes;
-    uint64_t number = group->sequence;
     struct machine *machine;
 
     if (unlikely(operation == NULL)) {
         collective_release(collective);
         return error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory");
     }
+    operation->bytes = collective->bytes;
     if (unlikely(machine_make(group, row, collective, &machine) != 0)) {
         pool_put(&coll->operations, operation);
         return error_set(PAMI_ENOMEM, "PAMI_Collective: %s: out of memory", row->name);
     }
     operation->machine = machine;
     operation->context = group->context;
-    operation->cb_done = cmd->cb_done;
-    operation->cookie = cmd->cookie;
-    operation->type = row->type;
-    if (unlikely(group->context->trace != NULL))
-        trace_add(group->context, TRACE_BEGIN, collective_name(row->type), 0, (uintptr_t)operation,
-                  0, bytes);
-    operation->number = number;
-    operation->gave_up = false;
+    operation->row = row;
     machine->done = operation_done;
     machine->cookie = operation;
-    if (row->make != NULL)
-        coll->rows->ran[row - algorithm_table]++;
-    list_push_back(&coll->started, &operation->link);
-    machine->ops->start(machine);
-    look_at_flight(group, number);
+    repeat_note(operation, cmd, collective, print);
+    run(operation, cmd);
     return PAMI_SUCCESS;
 }
 
@@ -150,16 +164,23 @@ pami_result_t PAMI_Collective(pami_context_t handle, pami_xfer_t *cmd)
 {
     struct context *context = context_from_handle(handle);
     const struct algorithm *row;
+    struct coll_operation *operation;
     struct collective collective;
     struct group *group;
     pami_xfer_type_t type;
     pami_result_t result;
+    uint32_t print;
 
     if (unlikely(context == NULL))
         return error_set(PAMI_INVAL, "PAMI_Collective: context: %s", context_fault(handle));
     misuse_check(context, "PAMI_Collective");
     if (unlikely(cmd == NULL))
         return error_set(PAMI_INVAL, "PAMI_Collective: cmd: NULL");
+    operation = repeat_take(context->coll, cmd, &print);
+    if (likely(operation != NULL)) {
+        run(operation, cmd);
+        return PAMI_SUCCESS;
+    }
     group = coll_group_of("PAMI_Collective", context, cmd->algorithm);
     if (unlikely(group == NULL))
         return PAMI_INVAL;
@@ -174,7 +195,7 @@ pami_result_t PAMI_Collective(pami_context_t handle, pami_xfer_t *cmd)
         collective_release(&collective);
         return result;
     }
-    return run(group, row, &collective, cmd);
+    return make(group, row, &collective, cmd, print);
 }
 
 pami_result_t PAMI_AMCollective_dispatch_set(pami_context_t handle, pami_algorithm_t algorithm,

@@ -49,6 +49,7 @@ struct collective {
     bool in_place;
     bool receives; /* there is a receive buffer here */
     bool commutative, exclusive;
+    bool lasting;    /* its types are predefined */
     uint32_t agreed; /* what members must agree on besides type, root and bytes */
     struct area_map send, recv;
     pami_data_function op;

@@ -130,6 +130,8 @@ static int reset(struct machine *machine, struct collective *given)
     return error;
 }
 
+static const struct machine_ops engine_ops;
+
 int engine_make(struct group *group, const struct algorithm *row, struct collective *collective,
                 struct machine **machine)
 {
@@ -141,7 +143,7 @@ int engine_make(struct group *group, const struct algorithm *row, struct collect
         collective_release(collective);
         return -ENOMEM;
     }
-    machine_init(&instance->machine, &engine_machine_ops, group);
+    machine_init(&instance->machine, &engine_ops, group);
     instance->coll = coll;
     instance->algorithm = row;
     instance->running = false;
@@ -443,7 +445,7 @@ void engine_drop_all(struct coll *coll)
     }
 }
 
-const struct machine_ops engine_machine_ops = {
+static const struct machine_ops engine_ops = {
     .name = "schedule",
     .reset = reset,
     .reserve = machine_reserve,

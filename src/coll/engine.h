@@ -77,8 +77,6 @@ struct instance {
 
 _Static_assert(sizeof(struct instance) <= 4096, "4 KiB per running collective and member");
 
-extern const struct machine_ops engine_machine_ops;
-
 /* A machine for a schedule; takes *collective over, also on error. 0 or -ENOMEM. */
 int engine_make(struct group *group, const struct algorithm *row, struct collective *collective,
                 struct machine **machine);

@@ -16,9 +16,9 @@
 #define FLOW_LINKS 6u
 #define FLOW_SEGMENTS_MAX 64u
 
-/* What happens to one segment on this member, in order. */
 struct coll;
 
+/* What happens to one segment on this member, in order. */
 struct flow_links {
     struct machine *machine[FLOW_LINKS];
     uint32_t count;
@@ -36,8 +36,8 @@ void flow_memory_free(struct flow_memory *memory);
 
 /*
  * In each group all members have the same runs, segment by segment, and say the same about whether
- * each is ahead. `whole`, whose types and lists the links may use, is released and `memory` freed
- * with the machine. NULL: out of memory; all stays the caller's.
+ * each is ahead. `row` is what it is kept under. `whole`, whose types and lists the links may use,
+ * is released and `memory` freed with the machine. NULL: out of memory; all stays the caller's.
  */
 struct machine *flow_make(struct group *group, const struct algorithm *row,
                           const struct flow_links *segments, uint32_t count,

@@ -42,9 +42,6 @@ static inline const struct algorithm *algorithm_handle_row(pami_algorithm_t hand
     return number != 0 ? &algorithm_table[number - 1] : NULL;
 }
 
-/* The type whose rows serve a type: the *_INT types have those of the types without. */
-pami_xfer_type_t algorithm_row_type(pami_xfer_type_t type);
-
 /* The geometry of a handle that names an algorithm of it; NULL for anything else. */
 struct geometry *algorithm_handle_geometry(pami_algorithm_t handle);
 

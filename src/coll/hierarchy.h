@@ -45,6 +45,11 @@ static inline bool build_is_alone(const struct build *build)
     return build_locals(build) == 1;
 }
 
+static inline bool build_is_root(const struct build *build, const struct way *way)
+{
+    return way->here && build->levels->local->rank == way->index;
+}
+
 /* Memory that lives as long as the links. NULL: there is none, and the build has failed. */
 void *hierarchy_memory(struct build *build, uint64_t bytes);
 

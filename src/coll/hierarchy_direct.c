@@ -47,23 +47,29 @@ static void add_or_copy(struct build *build, struct collective *part, uint64_t b
 
 /* ---- one root ---- */
 
+/* The first segment: `part` among all members, of whose sizes the root has a list. */
+static void outside(struct build *build, struct collective *part, const uint64_t **sizes,
+                    const struct collective *from, const struct way *way)
+{
+    part->bytes = 0;
+    part->own_bytes = way->here ? 0 : from->bytes;
+    part->in_place = false;
+    if (build_is_root(build, way))
+        *sizes = sizes_but(build, way->domain, from->bytes);
+    hierarchy_add(build, build->group, part);
+    next_segment(build);
+}
+
 static void gather(struct build *build, const struct collective *from, const struct way *way)
 {
-    bool root = way->here && build->levels->local->rank == way->index;
     struct collective part = hierarchy_like(from, PAMI_XFER_GATHERV, from->root);
     struct area_map blocks;
 
-    part.bytes = 0;
-    part.own_bytes = way->here ? 0 : from->bytes;
-    part.in_place = false;
-    if (root)
-        part.recv_bytes = sizes_but(build, way->domain, from->bytes);
-    hierarchy_add(build, build->group, &part);
-    next_segment(build);
+    outside(build, &part, &part.recv_bytes, from, way);
     if (!way->here)
         return;
     part = hierarchy_like(from, PAMI_XFER_GATHER, way->index);
-    if (root) {
+    if (build_is_root(build, way)) {
         blocks = blocks_here(build, &from->recv);
         hierarchy_replace(&part.recv, &blocks);
     }
@@ -72,21 +78,14 @@ static void gather(struct build *build, const struct collective *from, const str
 
 static void scatter(struct build *build, const struct collective *from, const struct way *way)
 {
-    bool root = way->here && build->levels->local->rank == way->index;
     struct collective part = hierarchy_like(from, PAMI_XFER_SCATTERV, from->root);
     struct area_map blocks;
 
-    part.bytes = 0;
-    part.own_bytes = way->here ? 0 : from->bytes;
-    part.in_place = false;
-    if (root)
-        part.send_bytes = sizes_but(build, way->domain, from->bytes);
-    hierarchy_add(build, build->group, &part);
-    next_segment(build);
+    outside(build, &part, &part.send_bytes, from, way);
     if (!way->here)
         return;
     part = hierarchy_like(from, PAMI_XFER_SCATTER, way->index);
-    if (root) {
+    if (build_is_root(build, way)) {
         blocks = blocks_here(build, &from->send);
         hierarchy_replace(&part.send, &blocks);
     }
@@ -96,17 +95,10 @@ static void scatter(struct build *build, const struct collective *from, const st
 /* A scatter whose blocks are all the same. */
 static void broadcast(struct build *build, const struct collective *from, const struct way *way)
 {
-    bool root = way->here && build->levels->local->rank == way->index;
     struct collective part = hierarchy_like(from, PAMI_XFER_SCATTERV, from->root);
 
-    part.bytes = 0;
-    part.own_bytes = way->here ? 0 : from->bytes;
-    part.in_place = false;
     hierarchy_replace(&part.send, &from->recv);
-    if (root)
-        part.send_bytes = sizes_but(build, way->domain, from->bytes);
-    hierarchy_add(build, build->group, &part);
-    next_segment(build);
+    outside(build, &part, &part.send_bytes, from, way);
     if (way->here && !build_is_alone(build))
         hierarchy_broadcast(build, build->levels->local, from, way->index);
 }

@@ -29,11 +29,6 @@ static uint64_t other_bytes(const struct build *build, uint64_t block)
     return (build->group->size - build_locals(build)) * block;
 }
 
-static bool is_root(const struct build *build, const struct way *way)
-{
-    return way->here && build->levels->local->rank == way->index;
-}
-
 /* ---- gather ---- */
 
 /* Another domain: to its leader, and from there to the leader of the root's. */
@@ -70,7 +65,7 @@ static void move_here(struct build *build, const struct collective *from, const 
     struct collective part = hierarchy_like(from, type, way->index);
     struct area_map blocks;
 
-    if (store != NULL && is_root(build, way)) {
+    if (store != NULL && build_is_root(build, way)) {
         blocks = store_domain(store, way->domain);
         hierarchy_replace(type == PAMI_XFER_GATHER ? &part.recv : &part.send, &blocks);
         part.in_place = part.in_place && !store->own;
@@ -126,7 +121,7 @@ static void gather_from_leader(struct build *build, const struct collective *fro
 void hierarchy_gather(struct build *build, const struct collective *from)
 {
     const struct way way = hierarchy_way(build, from->root);
-    bool root = is_root(build, &way);
+    bool root = build_is_root(build, &way);
     struct store *store = NULL;
 
     if (!way.here) {
@@ -214,7 +209,7 @@ static void scatter_others(struct build *build, const struct collective *from,
 void hierarchy_scatter(struct build *build, const struct collective *from)
 {
     const struct way way = hierarchy_way(build, from->root);
-    bool root = is_root(build, &way);
+    bool root = build_is_root(build, &way);
     struct store *store = NULL;
 
     if (!way.here) {

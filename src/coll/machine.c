@@ -97,11 +97,6 @@ struct group_sub {
     struct topology topology;
 };
 
-struct group *group_sub(const struct group *parent, uint32_t channel)
-{
-    return parent->state->subs[channel];
-}
-
 static int list_members(const struct group *parent, const uint32_t *ranks, uint32_t count,
                         uint32_t *endpoints, uint32_t *own)
 {
@@ -227,6 +222,7 @@ static void group_closed(struct group *group)
     if (coll != NULL) {
         coll->last_handle = PAMI_ALGORITHM_NULL;
         drop_operations(coll, group);
+        repeat_forget(coll, group);
         flow_forget(coll, group->identity, false);
         am_group_closed(group);
         arena_group_closed(group->context->shared, group->identity);
@@ -404,6 +400,7 @@ void coll_detach(struct context *context)
     shared_detach(context);
     am_detach(context);
     list_remove(&coll->begin.link);
+    list_remove(&coll->watch.link);
     engine_drop_all(coll);
     flow_memory_free(coll->kept);
     flight_table_finish(&coll->flights);

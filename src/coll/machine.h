@@ -131,7 +131,4 @@ bool group_has_levels(const struct group *group);
 /* The ranks of each of these domains follow one another. */
 bool group_is_consecutive(const struct group *group);
 
-/* The group made for a channel, or NULL. */
-struct group *group_sub(const struct group *parent, uint32_t channel);
-
 #endif

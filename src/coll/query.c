@@ -23,7 +23,8 @@ static char row_names[COLL_ROWS_MAX][NAME_BYTES];
 static char auto_name[] = "I0:Auto:AM:AM";
 static pthread_once_t names_once = PTHREAD_ONCE_INIT;
 
-pami_xfer_type_t algorithm_row_type(pami_xfer_type_t type)
+/* The type whose rows serve a type: the *_INT types have those of the types without. */
+static pami_xfer_type_t row_type(pami_xfer_type_t type)
 {
     switch (type) {
     case PAMI_XFER_ALLGATHERV_INT:
@@ -60,7 +61,7 @@ static struct alias aliases[] = {
 static bool has_alias(const struct geometry *geometry, pami_xfer_type_t type, size_t i)
 {
     return aliases[i].type == PAMI_XFER_COUNT ? geometry->topology.size == 1
-                                              : aliases[i].type == algorithm_row_type(type);
+                                              : aliases[i].type == row_type(type);
 }
 
 static void make_names(void)
@@ -72,7 +73,8 @@ static void make_names(void)
 
 /* ---- rows ---- */
 
-unsigned algorithm_unmet_by_members(const struct algorithm *row, const struct group *group)
+/* The needs that no arguments can meet with these members. */
+static unsigned unmet_by_members(const struct algorithm *row, const struct group *group)
 {
     uint32_t size = group->size;
     unsigned unmet = 0;
@@ -93,7 +95,7 @@ unsigned algorithm_unmet_by_members(const struct algorithm *row, const struct gr
 unsigned algorithm_unmet(const struct algorithm *row, const struct collective *collective,
                          const struct group *group)
 {
-    unsigned unmet = algorithm_unmet_by_members(row, group);
+    unsigned unmet = unmet_by_members(row, group);
 
     if ((row->needs & NEEDS_COMMUTATIVE) && !collective->commutative)
         unmet |= NEEDS_COMMUTATIVE;
@@ -126,7 +128,7 @@ static int list_of(const struct algorithm *row, pami_xfer_type_t type, struct ge
 {
     const struct group group = group_of_all(geometry);
 
-    if (row->type != algorithm_row_type(type) || algorithm_unmet_by_members(row, &group) != 0)
+    if (row->type != row_type(type) || unmet_by_members(row, &group) != 0)
         return -1;
     return needs_of_arguments(row) != 0;
 }

@@ -316,7 +316,8 @@ const char *select_option_name(pami_xfer_type_t type)
     return "";
 }
 
-uint64_t select_bytes(const struct collective *collective, uint32_t members)
+/* The size that choices look at: of the message, or of a block (on average where they differ). */
+static uint64_t select_bytes(const struct collective *collective, uint32_t members)
 {
     uint64_t total = 0;
 

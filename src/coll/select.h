@@ -28,9 +28,6 @@ struct select_table {
 int select_table_init(struct select_table *table, const struct choice_list *tuned);
 void select_table_finish(struct select_table *table);
 
-/* The size that choices look at: of the message, or of a block (on average where they differ). */
-uint64_t select_bytes(const struct collective *collective, uint32_t members);
-
 /* Whether a choice is taken, and if not, the first reason. */
 enum select_verdict {
     SELECT_TAKEN,

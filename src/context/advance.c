@@ -27,6 +27,15 @@
 /* A port's rest is counted in passes: an event takes about as long as so many. */
 #define EVENT_PASSES 8u
 
+/*
+ * Threads that give their processors up to each other stay where they are, three of four on one of
+ * two: the system moves those that sleep. So they spread now and then, by how often they yielded.
+ */
+static bool is_spread(uint64_t yields)
+{
+    return yields == 256 || yields == 4096 || yields % 65536 == 0;
+}
+
 static _Thread_local uint32_t idle_passes __attribute__((tls_model("initial-exec")));
 
 uint32_t context_idle_passes(void)
@@ -164,13 +173,18 @@ static size_t idle(const struct client_core *core, bool *sent, struct context *c
 {
     if (++idle_passes < core->spin_passes || core->yield == YIELD_NEVER)
         return 1;
+    if (counts != NULL && counts->patient && !context_shared(counts)) {
+        counts->patient = false;
+        return 1;
+    }
     if (*sent) {
         *sent = false;
         return BUSY_PASSES;
     }
     sched_yield();
-    if (counts != NULL && !context_shared(counts))
-        counts->counters[COUNTER_YIELDS]++;
+    if (counts != NULL && !context_shared(counts) &&
+        is_spread(++counts->counters[COUNTER_YIELDS]) && core->spread != NULL)
+        core->spread(core, counts->offset);
     return YIELD_PASSES;
 }
 

@@ -83,6 +83,9 @@ struct client_core {
     bool simulated;       /* time is not the system's */
     uint64_t tend_ticks;  /* clock_ticks between two looks at who has died */
     uint32_t spin_passes; /* idle passes before a yield, by the policy */
+    /* Move the thread of the context to the processor whose turn it is. NULL: tasks have a
+     * processor each, or too many share one. */
+    void (*spread)(const struct client_core *core, uint32_t offset);
     size_t send_immediate_max;
     size_t recv_immediate_max;
     uint64_t key[2];                            /* of the job and the client, equal on all tasks */
@@ -146,6 +149,7 @@ struct context {
     atomic_uint guard;     /* enum context_guard: what keeps an advance out */
     bool paused;           /* too much is held: the ports are not read until that changes */
     bool busy;             /* a transfer goes on by itself: the next pass will do something */
+    bool patient;          /* what is missing runs elsewhere: this pass keeps the processor */
     uint32_t passes;       /* of all, for house-keeping */
     uint64_t sends;        /* short sends as of the last idle pass */
     uint64_t tend_at;      /* clock_ticks of the next house-keeping */

@@ -14,25 +14,9 @@
 
 #include "coll/choice.h"
 #include "coll/explain.h"
+#include "fuzz/rounds.h"
 
 #define LENGTH_MAX 400
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "round %ld: %s\n", current, #condition);                               \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static long current;
-static uint64_t seed;
-
-static unsigned pick(unsigned below)
-{
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (unsigned)(seed >> 33) % below;
-}
 
 static void append(char *text, size_t *length, const char *word)
 {
@@ -102,10 +86,9 @@ static void try_question(const char *text)
 
 int main(int argc, char **argv)
 {
-    long rounds = argc > 1 ? atol(argv[1]) : 200000;
+    long rounds = rounds_wanted(argc, argv, 200000);
     char text[LENGTH_MAX];
 
-    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     for (current = 0; current < rounds; current++) {
         size_t length = make(text);
         char *exact = malloc(length + 1);

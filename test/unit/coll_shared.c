@@ -87,6 +87,7 @@ static void team_open(struct team *team, uint32_t size, bool crowded)
         memset(member->context, 0, sizeof(struct context));
         list_init(&member->context->retries);
         member->shared.context = member->context;
+        member->shared.spreads = true;
         member->shared.buffer_bytes = BUFFER;
         member->shared.wide_most = ARENA_WIDE * BUFFER;
         member->shared.arena_bytes = SIZE_MAX;

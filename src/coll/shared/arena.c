@@ -479,6 +479,7 @@ int shared_attach(struct context *context)
     if (shared == NULL)
         return -ENOMEM;
     shared->context = context;
+    shared->spreads = context->core->spread != NULL;
     shared->buffer_bytes = option_bytes(OPT_COLL_SHARED_BUFFER);
     shared->wide_most = ARENA_WIDE * shared->buffer_bytes;
     shared->arena_bytes = option_bytes(OPT_COLL_SHARED_BYTES);

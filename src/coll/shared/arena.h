@@ -94,7 +94,8 @@ struct arena {
     bool lost;           /* some have, maybe after all that they had to do here */
     bool stranded;       /* ... and a machine waits for one of them */
     bool crowded;        /* more tasks than processors, as the leader sees it */
-    bool closing;        /* the group has gone */
+    struct arena_processor *seat; /* crowded: where this member arrived last, or NULL */
+    bool closing;                 /* the group has gone */
     uint64_t broken; /* 0, or tick + 1: a member is missing; from there on all ends with an error */
     uint32_t answers; /* leader: members that have mapped it, or have not */
     bool refused;
@@ -126,6 +127,13 @@ struct arena_slice {
     struct arena_line release; /* crowded: the last arriver's result */
 };
 
+/* Crowded: the tick and its arrivals on this processor, and who was seen there last; a hint. */
+#define ARENA_PROCESSORS 8u
+struct arena_processor {
+    _Alignas(CACHE_LINE) _Atomic uint64_t arrived;
+    _Atomic uint32_t members;
+};
+
 static inline struct arena_line *arena_head(const struct arena *arena)
 {
     return (struct arena_line *)(void *)arena->memory;
@@ -136,10 +144,15 @@ static inline struct arena_slice *arena_slice(const struct arena *arena, uint64_
     return (struct arena_slice *)(void *)(arena->memory + CACHE_LINE) + tick % ARENA_SLICES;
 }
 
+static inline struct arena_processor *arena_processors(const struct arena *arena)
+{
+    return (struct arena_processor *)(void *)(arena->memory + CACHE_LINE +
+                                              ARENA_SLICES * sizeof(struct arena_slice));
+}
+
 static inline struct arena_line *arena_lines(const struct arena *arena)
 {
-    return (struct arena_line *)(void *)(arena->memory + CACHE_LINE +
-                                         ARENA_SLICES * sizeof(struct arena_slice));
+    return (struct arena_line *)(void *)(arena_processors(arena) + ARENA_PROCESSORS);
 }
 
 static inline struct arena_line *arena_done(const struct arena *arena, uint32_t member)
@@ -161,9 +174,18 @@ static inline struct arena_line *arena_line(const struct arena *arena, enum aren
     return arena_lines(arena) + row * arena->size + member;
 }
 
+/* The own line of a tick that is about to come: its last readers have it, and it had better be here
+ * when it is written. */
+static inline void arena_prepare(const struct arena *arena, uint64_t tick)
+{
+    if (!arena->crowded && arena->line_used[arena_place(arena, tick)] <= arena->known_done.tick)
+        cpu_prefetch_write(arena_line(arena, LINE_POST, tick, arena->rank));
+}
+
 static inline size_t arena_control_bytes(uint32_t size)
 {
     size_t bytes = CACHE_LINE + ARENA_SLICES * sizeof(struct arena_slice) +
+                   ARENA_PROCESSORS * sizeof(struct arena_processor) +
                    (1 + LINE_KINDS * ARENA_SLICES) * (size_t)size * sizeof(struct arena_line);
 
     return (bytes + 4095) & ~(size_t)4095;
@@ -193,6 +215,7 @@ struct shared {
     struct list active; /* arenas with machines that have been started, or that are closing */
     struct retry retry; /* on the context's list while `active` is not empty */
     bool running;       /* inside a look at an arena */
+    bool spreads;       /* few tasks share a processor, see processor.c */
     struct pool runs;   /* of row.c */
     char *scratch[2];   /* wide_most each, for operands; made with the first arena */
     size_t wide_most;   /* buffer_bytes ARENA_WIDE times: of a part, of a segment without parts */

@@ -44,6 +44,23 @@ static void set_segments(struct shared_machine *machine)
         shared_cut(machine);
 }
 
+static void take_tick(struct shared_machine *machine, uint64_t tick)
+{
+    struct arena *arena = machine->arena;
+
+    machine->tick = tick;
+    machine->posted = machine->taken = machine->staged = 0;
+    for (int i = 0; i < LINE_KINDS; i++)
+        machine->waiting[i] = 0;
+    machine->counted = machine->started = false;
+    machine->abandoned = false;
+    machine->failure = PAMI_SUCCESS;
+    machine->follows_gap = tick - arena->reserved >= GROUP_BLOCK + 1;
+    arena->reserved = tick + 1;
+    machine->stamp = (tick + 1) << ARENA_CHECK_BITS | machine->check;
+    list_push_back(&arena->machines, &machine->link);
+}
+
 void shared_reset(struct shared_machine *machine, struct arena *arena,
                   const struct shared_call *call, uint64_t tick,
                   void (*done)(struct shared_machine *machine, pami_result_t result))
@@ -55,21 +72,19 @@ void shared_reset(struct shared_machine *machine, struct arena *arena,
     machine->split = call->kind == SHARED_ALLREDUCE && call->bytes > ARENA_INLINE &&
                      call->bytes * (arena->size - 1) > COMBINE_ALL_BYTES;
     machine->row = machine->split ? &shared_row_split : &shared_rows[call->kind];
-    machine->tick = tick;
+    machine->check = check_of(&machine->call, arena->size);
     machine->segments = 0;
+    take_tick(machine, tick);
     if (likely(arena->state == ARENA_READY))
         set_segments(machine);
-    machine->posted = machine->taken = machine->staged = 0;
-    for (int i = 0; i < LINE_KINDS; i++)
-        machine->waiting[i] = 0;
-    machine->counted = machine->started = false;
-    machine->abandoned = false;
-    machine->failure = PAMI_SUCCESS;
-    machine->follows_gap = tick - arena->reserved >= GROUP_BLOCK + 1;
-    arena->reserved = tick + 1;
-    machine->stamp =
-        (machine->tick + 1) << ARENA_CHECK_BITS | check_of(&machine->call, arena->size);
-    list_push_back(&arena->machines, &machine->link);
+}
+
+bool shared_again(struct shared_machine *machine, uint64_t tick)
+{
+    if (!machine->is_inline || machine->segments == 0)
+        return false;
+    take_tick(machine, tick);
+    return true;
 }
 
 /* ---- ticks ---- */
@@ -117,6 +132,7 @@ static void publish_done(const struct shared_machine *machine, uint64_t segments
     if (machine->segments != 1)
         atomic_store_explicit(&line->segments, 0, memory_order_relaxed);
     atomic_store_explicit(&line->count, machine->tick + 1, memory_order_release); /* A3 */
+    arena_prepare(machine->arena, machine->tick + GROUP_BLOCK + 1);
 }
 
 /* The stamp of the machine's tick is of another collective: this one fails. */
@@ -209,8 +225,8 @@ static bool take_one(struct shared_machine *machine)
     machine->row->wants(machine, &from, &to);
     if (from != to && !have_come(machine, LINE_POST, machine->taken, from, to))
         return false;
-    /* Whoever has posted for this machine is done with those before it. */
-    if (to - from == arena->size && arena->known_done.tick < machine->tick)
+    if (to - from + (arena->rank < from || arena->rank >= to) == arena->size &&
+        arena->known_done.tick < machine->tick)
         arena->known_done = (struct arena_position){machine->tick, 0};
     machine->row->take(machine, machine->taken);
     machine->taken++;
@@ -304,10 +320,12 @@ static bool run_counted(struct shared_machine *machine)
         if (machine->call.kind != SHARED_BARRIER)
             publish(machine, LINE_POST, 1);
         machine->posted = 1;
+        shared_sit_down(machine);
         arrive(machine, machine->tick);
     }
     if (!has_come(machine, atomic_load_explicit(&slice->release.count, memory_order_acquire))) {
         arena->stranded = arena->lost; /* who left after the release had seen it */
+        arena->shared->context->patient = shared_keeps_processor(machine);
         return machine->failure != PAMI_SUCCESS;
     }
     TSAN_ACQUIRE(slice);
@@ -393,7 +411,7 @@ static bool run(struct shared_machine *machine)
         return abandon(machine);
     if (machine->counted && !run_counted(machine))
         return false;
-    while (moved && !machine->counted) {
+    while (moved && !machine->counted && machine->staged != machine->segments) {
         moved = post_one(machine);
         moved = take_one(machine) || moved;
         moved = stage_one(machine) || moved;
@@ -522,12 +540,15 @@ void shared_start(struct shared_machine *machine)
     machine->started = true;
     if (arena->machines.next != &machine->link)
         return;
-    shared_poll_later(arena);
-    if (arena->shared->running || context_hands_over(arena->shared->context, machine->call.bytes))
+    if (arena->shared->running || context_hands_over(arena->shared->context, machine->call.bytes)) {
+        shared_poll_later(arena);
         return;
+    }
     arena->shared->running = true;
     run_arena(arena); /* the machine may be gone afterwards */
     arena->shared->running = false;
+    if (!list_empty(&arena->machines))
+        shared_poll_later(arena);
 }
 
 void shared_drop(struct arena *arena)

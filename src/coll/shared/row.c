@@ -26,6 +26,7 @@ struct shared_run {
     bool running, fell_back, has_ticks;
     bool abandoned; /* given up: ends when its turn comes, also after its release */
     bool released;
+    bool again; /* it has ended well in its arena, with these arguments */
     bool keeps; /* `kept` has a copy of the source */
     char kept[SHARED_KEEP_BYTES];
 };
@@ -154,6 +155,7 @@ static void fall_back(struct shared_run *run)
     run->fallback->done = fallback_done;
     run->fallback->cookie = run;
     run->fell_back = true;
+    run->again = false;
     run->fallback->sequence = machine_number(&run->machine);
     run->fallback->numbers = 1;
     list_push_back(&group->state->reserved, &run->fallback->reserved);
@@ -183,6 +185,7 @@ static void succeed(struct shared_run *run)
 {
     if (unlikely(run->collective.first != NULL))
         *run->collective.first = arena_claim(run->shared.arena, run->shared.tick);
+    run->again = true;
     finish(run, PAMI_SUCCESS);
 }
 
@@ -269,6 +272,14 @@ static void take_ticks(struct shared_run *run)
     struct arena *arena = arena_of(run->machine.group);
     struct shared_call *call = &run->shared.call; /* in place: it is large */
 
+    if (run->again && shared_again(&run->shared, arena_tick(run->machine.sequence))) {
+        if (run->keeps)
+            call->send = run->collective.send;
+        run->keeps = false;
+        run->has_ticks = true;
+        return;
+    }
+    run->keeps = false;
     fill_call(call, run->machine.group, &run->collective);
     run->has_ticks = arena != NULL && shared_can(arena, call);
     if (run->has_ticks)
@@ -287,17 +298,25 @@ static void reserve(struct machine *machine, uint32_t runs)
         take_ticks(run_of(machine));
 }
 
-static void start(struct machine *machine)
+/* A run begins: it has its place in the order of the geometry's collectives. */
+static void begin(struct machine *machine)
 {
     struct shared_run *run = run_of(machine);
 
-    run->running = true;
-    run->fell_back = run->keeps = false;
+    run->fell_back = false;
     coll_runs(machine->group);
     if (machine->numbers == 0)
         machine_reserve(machine, 1);
     if (!run->has_ticks)
         take_ticks(run);
+}
+
+static void start(struct machine *machine)
+{
+    struct shared_run *run = run_of(machine);
+
+    run->running = true;
+    begin(machine);
     if (!run->has_ticks && machine->group->state->arena == NULL) {
         finish(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
         return;
@@ -321,6 +340,7 @@ static int reset(struct machine *machine, struct collective *given)
     }
     collective_release(&run->collective);
     run->collective = *given;
+    run->again = false;
     return 0;
 }
 
@@ -349,14 +369,8 @@ static void give_up(struct machine *machine, pami_result_t result)
     }
     if (run->abandoned)
         return;
-    if (!run->running) {
-        run->fell_back = run->keeps = false;
-        coll_runs(machine->group);
-        if (machine->numbers == 0)
-            machine_reserve(machine, 1);
-        if (!run->has_ticks)
-            take_ticks(run);
-    }
+    if (!run->running)
+        begin(machine);
     run->abandoned = true;
     if (run->has_ticks && result == PAMI_ERROR)
         arena_say_gone(run->shared.arena);
@@ -402,6 +416,11 @@ bool shared_run_is_there(const struct machine *machine)
            run_of_const(machine)->shared.arena->state == ARENA_READY;
 }
 
+bool shared_run_repeats(const struct machine *machine)
+{
+    return shared_run_is(machine) && run_of_const(machine)->again;
+}
+
 bool shared_run_misses(const struct machine *machine, uint32_t endpoint)
 {
     return shared_run_is(machine) && run_of_const(machine)->has_ticks &&
@@ -428,8 +447,8 @@ int shared_make(struct group *group, const struct algorithm *row, struct collect
     }
     machine_init(&run->machine, &shared_machine_ops, group);
     run->fallback = NULL;
-    run->running = run->has_ticks = false;
-    run->abandoned = run->released = false;
+    run->running = run->has_ticks = run->keeps = false;
+    run->abandoned = run->released = run->again = false;
     run->collective = *collective;
     *machine = &run->machine;
     return 0;

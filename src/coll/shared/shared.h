@@ -74,6 +74,7 @@ struct shared_machine {
      * others called it with other arguments. */
     void (*done)(struct shared_machine *machine, pami_result_t result);
     uint64_t tick, stamp; /* of the arena, for this collective */
+    uint64_t check;       /* of the stamp */
     uint64_t slice;       /* the first segment's */
     uint64_t segments;    /* it has, and so many are: */
     uint64_t posted, taken, staged;
@@ -82,6 +83,7 @@ struct shared_machine {
     uint32_t waiting[LINE_KINDS]; /* members below this one have been seen to have come */
     bool split;                   /* allreduce: each member combines a part */
     bool counted;                 /* crowded arena: the last to arrive combines for all */
+    uint8_t patience;             /* ... looks for which the processor is kept, see processor.c */
     bool is_inline;               /* the data fit beside the counter */
     bool started;
     bool abandoned;
@@ -109,6 +111,10 @@ static inline bool shared_can(const struct arena *arena, const struct shared_cal
 void shared_reset(struct shared_machine *machine, struct arena *arena,
                   const struct shared_call *call, uint64_t tick,
                   void (*done)(struct shared_machine *machine, pami_result_t result));
+
+/* The same once more, for a short one that has been done: true. Longer ones have to be prepared as
+ * the first time. */
+bool shared_again(struct shared_machine *machine, uint64_t tick);
 
 /* Nothing has to be waited for before the machine can post: neither the arena nor others in it. */
 bool shared_is_next(const struct shared_machine *machine);
@@ -148,6 +154,8 @@ bool shared_misses(const struct shared_machine *machine, uint32_t endpoint);
 bool shared_run_is(const struct machine *machine);
 bool shared_run_fell_back(const struct machine *machine);
 bool shared_run_is_there(const struct machine *machine);
+/* It has ended well in its arena, and may be started again. */
+bool shared_run_repeats(const struct machine *machine);
 bool shared_run_misses(const struct machine *machine, uint32_t endpoint);
 /* Who asks about this run with such a word runs something else there. */
 bool shared_run_disagrees(const struct machine *machine, uint32_t word);
@@ -171,6 +179,10 @@ void shared_take_stage(struct shared_machine *machine, uint64_t index);
 /* Crowded: combine all slots of the only tick into `result`; take what another one has combined. */
 void shared_combine_all(struct shared_machine *machine, char *result);
 void shared_take_result(struct shared_machine *machine, const char *result);
+
+/* processor.c: this member arrives at its tick; then, does it wait for members elsewhere only? */
+void shared_sit_down(struct shared_machine *machine);
+bool shared_keeps_processor(struct shared_machine *machine);
 
 /* cut.c: segments, parts and the first slice of what does not fit beside counters. */
 void shared_cut(struct shared_machine *machine);

@@ -1,0 +1,58 @@
+/*
+ * Calls that come again: programs repeat themselves, so a collective in shared memory that has
+ * ended well is kept with its arguments read and its algorithm chosen, and starts at once when the
+ * same call is made again.
+ *
+ * Kept are calls whose arguments say all: predefined types only, which stay, and no arrays, which
+ * may have changed, but for those of reduce_scatter, which are looked at. What comes once is not
+ * kept: the second call is, for the third.
+ */
+#ifndef LIBPAMI_COLL_REPEAT_H
+#define LIBPAMI_COLL_REPEAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <pami/pami.h>
+
+#define REPEAT_SLOTS 64u
+#define REPEAT_WORDS 8u
+
+struct coll;
+struct coll_operation;
+struct collective;
+struct group;
+
+/* The arguments, word by word. */
+struct repeat_key {
+    pami_algorithm_t algorithm;
+    uint32_t print; /* of the rest, not 0; 0: is not kept */
+    uint32_t root;
+    uint32_t flag; /* the int at the end of reductions */
+    uint64_t words[REPEAT_WORDS];
+    const uint64_t *blocks; /* reduce_scatter: bytes for each of so many members, */
+    uint64_t unit;          /* multiples of this */
+    uint32_t members;
+};
+
+/* Per context. */
+struct repeats {
+    struct coll_operation *kept[REPEAT_SLOTS]; /* those that do not run */
+    uint32_t seen[REPEAT_SLOTS];               /* prints of what came last, and was not there */
+};
+
+/* What was kept of the same call, the caller's now, or NULL: then the call has to be checked, and
+ * *print is to be given to repeat_note. */
+struct coll_operation *repeat_take(struct coll *coll, const pami_xfer_t *cmd, uint32_t *print);
+
+/* The operation is of this call. */
+void repeat_note(struct coll_operation *operation, const pami_xfer_t *cmd,
+                 const struct collective *collective, uint32_t print);
+
+/* It has ended well. True: it is kept. */
+bool repeat_keep(struct coll *coll, struct coll_operation *operation);
+
+/* Those of a group go. */
+void repeat_forget(struct coll *coll, const struct group *group);
+
+#endif
