@@ -71,7 +71,8 @@ struct async_slot {
     void *cookie;
     uint64_t wake_at; /* ns; the thread's own, as is all that follows */
     uint32_t nap_us;
-    uint32_t patience; /* turns that may still be SHARE_EAGER for what is to be tried again */
+    uint32_t locked_us; /* naps in a row because of the lock */
+    uint32_t patience;  /* turns that may still be SHARE_EAGER for what is to be tried again */
     uint64_t event_at, awake_until; /* ns: when something happened last; SHARE_EAGER till then */
     enum share_turn turn;           /* what the last one came to */
     bool armed;
@@ -135,6 +136,7 @@ static void plan(struct async_slot *slot, enum share_turn turn)
 
     slot->armed = turn == SHARE_ASLEEP || turn == SHARE_RETRY || turn == SHARE_AGAIN;
     slot->turn = turn;
+    slot->locked_us = turn == SHARE_LOCKED ? slot->locked_us : 0;
     switch (turn) {
     case SHARE_ASLEEP:
         slot->nap_us = 0;
@@ -155,13 +157,12 @@ static void plan(struct async_slot *slot, enum share_turn turn)
         slot->nap_us = next_nap(slot->nap_us, NAP_RETRY_US, NAP_AGAIN_US);
         break;
     case SHARE_LOCKED:
-        if (slot->nap_us >= NAP_LONGEST_US) {
+        if (slot->locked_us >= NAP_LONGEST_US) {
             longest = NAP_LOCKED_US;
             share_starve(slot->context);
-        } else {
-            longest = NAP_LONGEST_US;
         }
         slot->nap_us = next_nap(slot->nap_us, NAP_FIRST_US, longest);
+        slot->locked_us += slot->locked_us < NAP_LONGEST_US ? slot->nap_us : 0;
         break;
     default:
         slot->nap_us = next_nap(slot->nap_us, NAP_FIRST_US, longest);

@@ -9,19 +9,9 @@
  * Run: tasks=2 args="thread"
  * Run: tasks=1 args="bound"
  */
-#include "api_test.h"
+#include "async.h"
 
-#include <pamix.h>
-#include <pthread.h>
 #include <sched.h>
-
-/* As clients of the extension declare them. */
-typedef enum {
-    PAMIX_ASYNC_ALL = 0,
-    PAMIX_ASYNC_RECV_INTERRUPT = 1,
-    PAMIX_ASYNC_TIMER = 2,
-    PAMIX_ASYNC_EXT = 1000
-} pamix_async_t;
 
 enum {
     PAMIX_CLIENT_ASYNC_GUARANTEE = 1016,
@@ -29,20 +19,10 @@ enum {
     POSTS = 500
 };
 
-typedef void (*pamix_async_function)(pami_context_t context, void *cookie);
-typedef pami_result_t (*register_fn)(pami_context_t, pamix_async_function, pamix_async_function,
-                                     pamix_async_function, void *);
-typedef pami_result_t (*enable_fn)(pami_context_t, pamix_async_t);
-
 static struct job job;
 static register_fn async_register;
 static enable_fn async_enable, async_disable;
 static size_t done, calls, inside;
-
-static size_t load(size_t *counter)
-{
-    return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
-}
 
 static pami_result_t count(pami_context_t context, void *cookie)
 {

@@ -13,10 +13,7 @@
  * Run: tasks=2 env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2" timeout=120
  * Run: tasks=4 nodes=2 timeout=120
  */
-#include "api_test.h"
-
-#include <pamix.h>
-#include <pthread.h>
+#include "async.h"
 
 enum {
     MAIN, /* driven by main, never enabled */
@@ -41,11 +38,6 @@ static struct job job;
 static struct lane lanes[CONTEXTS];
 static bool finished, sent;
 static _Thread_local bool is_ours;
-
-static size_t load(size_t *counter)
-{
-    return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
-}
 
 static void add(size_t *counter)
 {

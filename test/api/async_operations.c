@@ -9,9 +9,8 @@
  * Run: tasks=5 timeout=120
  * Run: tasks=4 nodes=2 timeout=120
  */
-#include "api_test.h"
+#include "async.h"
 
-#include <pamix.h>
 #include <sched.h>
 
 enum {
@@ -28,11 +27,6 @@ static unsigned char *from, *to, *window;
 static uint64_t shared_word;
 static size_t ended, arrived;
 static uint64_t addresses[64][2]; /* of everybody's window and word */
-
-static size_t load(size_t *counter)
-{
-    return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
-}
 
 static void spin_until(size_t *counter, size_t target, const char *what)
 {

@@ -6,26 +6,12 @@
  * Run: tasks=1,2,3
  * Run: tasks=4 nodes=2
  */
-#include "api_test.h"
-
-#include <pthread.h>
+#include "async.h"
 
 enum {
     ID = 1,
     POSTS = 2000
 };
-
-typedef enum {
-    PAMIX_ASYNC_ALL = 0,
-    PAMIX_ASYNC_RECV_INTERRUPT = 1,
-    PAMIX_ASYNC_TIMER = 2,
-    PAMIX_ASYNC_EXT = 1000
-} pamix_async_t;
-
-typedef void (*pamix_async_function)(pami_context_t context, void *cookie);
-typedef pami_result_t (*register_fn)(pami_context_t, pamix_async_function, pamix_async_function,
-                                     pamix_async_function, void *);
-typedef pami_result_t (*enable_fn)(pami_context_t, pamix_async_t);
 
 static struct job job;
 static register_fn async_register;
@@ -33,11 +19,6 @@ static enable_fn async_enable, async_disable;
 static size_t received, posted;
 static pthread_t helper;
 static bool helper_known;
-
-static size_t load(size_t *counter)
-{
-    return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
-}
 
 /* One stable thread, which is not ours, and never while we hold the lock. */
 static void on_message(pami_context_t context, void *cookie, const void *header,

@@ -9,9 +9,7 @@
  * Run: tasks=5 args="oversubscribed" timeout=120
  * Run: tasks=2 nodes=2
  */
-#include "api_test.h"
-
-#include <pamix.h>
+#include "async.h"
 
 enum {
     MAIN,
@@ -28,11 +26,6 @@ static struct job job;
 static bool crowded;
 static size_t done, arrived, chained;
 static bool chain;
-
-static size_t load(size_t *counter)
-{
-    return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
-}
 
 static pami_result_t count(pami_context_t context, void *cookie)
 {
