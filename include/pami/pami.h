@@ -16,7 +16,8 @@
  *  - Every event function may be NULL: the completion is then not announced. An operation that
  *    returned an error never calls its callbacks.
  *  - Every pami_result_t other than PAMI_SUCCESS and PAMI_EAGAIN leaves a text for
- *    PAMI_Error_text. PAMI_INVAL: an argument is wrong; nothing was done.
+ *    PAMI_Error_text. PAMI_INVAL: an argument is wrong; nothing was done. PAMI_ENOMEM, out of
+ *    memory, may come from every call that has to keep something, also where it is not listed.
  */
 #ifndef __pami_h__
 #define __pami_h__
@@ -211,9 +212,8 @@ pami_result_t PAMI_Client_create(const char *name, pami_client_t *client,
                                  pami_configuration_t configuration[], size_t num_configs);
 
 /*
- * Destroy a client and set *client to NULL. Contexts that still exist are torn down. Messages
- * already accepted leave first; no peer needs to advance. PAMI_INVAL: not a client. One thread
- * at a time.
+ * Destroy a client and set *client to NULL. Contexts that still exist are destroyed as by
+ * PAMI_Context_destroyv. PAMI_INVAL: not a client. One thread at a time.
  */
 pami_result_t PAMI_Client_destroy(pami_client_t *client);
 

@@ -2,7 +2,16 @@
  * pamix.h - what this library offers beyond the PAMI interface. Every name here starts with
  * PAMIX_ or pamix_; programs that use only pami.h stay portable to other PAMI libraries.
  *
- * The conventions of pami.h hold here as well.
+ *   waiting                   sleep until a context has something to do      PAMIX_Context_wait
+ *   asynchronous progress     threads that advance contexts                  PAMIX_Context_async_*
+ *   shared heap               memory that the tasks of a node share          PAMIX_Mem_*
+ *   composed collectives      chains and pipelines of collectives            PAMIX_Machine_*, ...
+ *   communication servers     threads and processes that inject transfers    PAMIX_Servers_*
+ *   simulation                many tasks in one process, in virtual time     PAMIX_Sim_*
+ *
+ * The conventions of pami.h hold here as well, and outputs are written on success only. A comment
+ * ends with the results that the call can have besides PAMI_SUCCESS; PAMI_INVAL without a remark
+ * means that an argument is wrong.
  */
 #ifndef __pamix_h__
 #define __pamix_h__
@@ -19,11 +28,65 @@ extern "C" {
 
 /*
  * Blocks until an advance of the context would find something, or the time is over. Uses no
- * processor time while it sleeps. Does not advance. The caller owns the context.
+ * processor time while it sleeps. Does not advance. The caller owns the context. A context of a
+ * simulation does not block: no time would pass.
  *   maximum_us  longest time to block, microseconds
- * PAMI_SUCCESS: an advance may find something; PAMI_EAGAIN: the time is over; PAMI_INVAL.
+ * PAMI_SUCCESS: an advance may find something. PAMI_EAGAIN: the time is over. PAMI_INVAL.
  */
 pami_result_t PAMIX_Context_wait(pami_context_t context, size_t maximum_us);
+
+/* -------------------------------------------------------------------- asynchronous progress -- */
+
+/*
+ * Progress while the program does something else: threads of the library advance contexts for it.
+ *
+ * The threads of a client are started when the first of its contexts is enabled, and end before
+ * the first is destroyed. Context number i belongs to thread i modulo their number, for good: all
+ * callbacks that do not run inside an advance of the program's run on that thread. A thread sleeps
+ * while there is nothing to do and is woken by messages and posts.
+ *
+ * A context stays single-threaded. The thread takes the context lock by trylock and gives it up
+ * after the pass that it is in when somebody wants it. So a program may
+ *   - post only, and send from callbacks: no lock is needed;
+ *   - lock the context around everything it does with it. While it holds the lock nothing
+ *     advances but what it advances itself;
+ *   - advance or wait without the lock; but nothing else: sends and other calls on an enabled
+ *     context need the lock unless they are made from callbacks.
+ *
+ * EXT_async_progress (PAMI_Extension_open) offers the same by the names other libraries use.
+ */
+typedef struct {
+    size_t threads;   /* 0: PAMI_ASYNC_THREADS, by default as many as there are cores to spare */
+    const char *cpus; /* as PAMI_ASYNC_CPUS: thread t runs on the t-th of the list; NULL: that */
+} pamix_context_async_t;
+
+/*
+ * From now on these contexts of one client are advanced; those that were already go on. Any thread.
+ *   how  read during the call; only the first call for a client can decide. NULL: the options
+ * PAMI_INVAL: not a context, or of a simulation; cpus is no list. PAMI_ENOMEM. PAMI_ERROR: a
+ * thread could not be started.
+ */
+pami_result_t PAMIX_Context_async_enable(pami_context_t contexts[], size_t count,
+                                         const pamix_context_async_t *how);
+
+/*
+ * From now on these contexts are not advanced any more. When the call returns the thread has left
+ * them; when it is made in a callback, the thread leaves them once the callback has returned. Any
+ * thread. PAMI_INVAL.
+ */
+pami_result_t PAMIX_Context_async_disable(pami_context_t contexts[], size_t count);
+
+typedef struct {
+    int enabled;
+    int thread;       /* number of its thread among the client's, -1: there are none yet */
+    int cpu;          /* the processor that thread is bound to, -1: the system decides */
+    unsigned threads; /* threads of the client */
+    uint64_t events;  /* of this context that its thread has handled */
+} pamix_context_async_status_t;
+
+/* Fills *status, for an enabled context or not. Any thread. PAMI_INVAL. */
+pami_result_t PAMIX_Context_async_query(pami_context_t context,
+                                        pamix_context_async_status_t *status);
 
 /* ----------------------------------------------------------------------------- shared heap -- */
 
@@ -35,8 +98,9 @@ pami_result_t PAMIX_Context_wait(pami_context_t context, size_t maximum_us);
  *
  * Heaps are per client, have no name in any file system, and are gone with the processes. Pages
  * appear when they are touched and are given back some time after they were freed. PAMI_HEAP_BYTES
- * limits the heap of each task; by default main memory does. Tasks of other nodes share nothing,
- * nor do those of nodes that the launcher only pretends: everything but casting works all the same.
+ * limits the heap of each task; by default main memory does. Tasks of different nodes cannot cast
+ * to each other's heaps, also where the launcher only pretends the nodes; PAMI calls work on heap
+ * memory all the same.
  */
 
 /* Where memory should lie; or the number of a NUMA node as the operating system counts. */
@@ -179,56 +243,78 @@ static __inline__ uint32_t PAMIX_Mem_compare_swap4(void *cast, uint32_t test, ui
     return test;
 }
 
-/* -------------------------------------------------------------------- asynchronous progress -- */
+/* ---------------------------------------------------------------------- composed collectives -- */
 
 /*
- * Progress while the program does something else: threads of the library advance contexts for it.
+ * Machines: collectives to be built from collectives. A machine is one member's part of a
+ * collective, as a state machine: reset binds it to arguments and communicates nothing, start
+ * returns in bounded time whatever other members do, and a function is called when this member's
+ * part is complete. Chains and pipelines of machines are machines again.
  *
- * The threads of a client are started when the first of its contexts is enabled, and end before
- * the first is destroyed. Context number i belongs to thread i modulo their number, for good: all
- * callbacks that do not run inside an advance of the program's run on that thread. A thread sleeps
- * while there is nothing to do and is woken by messages and posts.
+ *     PAMIX_Machine_create(context, reduce, &link[0]);
+ *     PAMIX_Machine_create(context, broadcast, &link[1]);
+ *     PAMIX_Machine_reset(link[0], &reduce_arguments);
+ *     PAMIX_Machine_reset(link[1], &broadcast_arguments);
+ *     PAMIX_Chain_create(context, link, 2, &allreduce);
+ *     PAMIX_Machine_start(allreduce, on_done, cookie);
  *
- * A context stays single-threaded. The thread takes the context lock by trylock and gives it up
- * after the pass that it is in when somebody wants it. So a program may
- *   - post only, and send from callbacks: no lock is needed;
- *   - lock the context around everything it does with it. While it holds the lock nothing
- *     advances but what it advances itself;
- *   - advance or wait without the lock; but nothing else: sends and other calls on an enabled
- *     context need the lock unless they are made from callbacks.
+ * Machines of one composition may belong to different geometries, so hierarchies are built this
+ * way: reduce among the members of a node, allreduce among one of each, broadcast in the node. A
+ * member leaves out machines of geometries that it is not a member of; otherwise all members build
+ * the same, and start their machines, and call PAMI_Collective, in the same order for each
+ * geometry. A machine may be started again when its function has run, with the same arguments or
+ * after another reset.
  *
- * EXT_async_progress (PAMI_Extension_open) offers the same by the names other libraries use.
+ * Machines run over messages. All calls: own the context, which must outlive the machine. Wrong
+ * arguments are PAMI_INVAL with a text.
  */
-typedef struct {
-    size_t threads;   /* 0: PAMI_ASYNC_THREADS, by default as many as there are cores to spare */
-    const char *cpus; /* as PAMI_ASYNC_CPUS: thread t runs on the t-th of the list; NULL: that */
-} pamix_context_async_t;
+typedef void *pamix_machine_t;
 
 /*
- * From now on the contexts, of one client, are advanced. Those that are, stay so. Thread-safe.
- *   how  read during the call; only the first call for a client can decide. NULL: the options
- * PAMI_INVAL: not a context, or of a simulation; cpus is no list. PAMI_ENOMEM. PAMI_ERROR.
+ * A machine for an algorithm of a geometry that the context is a member of. It has no arguments
+ * yet. PAMI_INVAL; PAMI_ENOMEM.
  */
-pami_result_t PAMIX_Context_async_enable(pami_context_t contexts[], size_t count,
-                                         const pamix_context_async_t *how);
+pami_result_t PAMIX_Machine_create(pami_context_t context, pami_algorithm_t algorithm,
+                                   pamix_machine_t *machine);
 
 /*
- * No longer. When it returns, the thread has left the contexts; from a callback, it leaves them
- * once the callback has returned. Thread-safe. PAMI_INVAL.
+ * Bind it to arguments, as in PAMI_Collective: *cmd is read during the call, what it points to
+ * lives until the machine is complete. Also for links and stages of compositions, while they do not
+ * run. PAMI_EAGAIN: it runs, or has failed and still has something under way.
  */
-pami_result_t PAMIX_Context_async_disable(pami_context_t contexts[], size_t count);
+pami_result_t PAMIX_Machine_reset(pamix_machine_t machine, const pami_collective_t *cmd);
 
-typedef struct {
-    int enabled;
-    int thread;       /* which one of the client's, -1: none yet */
-    int cpu;          /* where that runs, -1: the system decides */
-    unsigned threads; /* that the client has */
-    uint64_t events;  /* handled by the thread */
-} pamix_context_async_status_t;
+/*
+ * Start it; fn(context, cookie, result) runs from advance when it is complete. PAMI_INVAL: it has
+ * no arguments, or is part of a composition; PAMI_EAGAIN: it runs.
+ */
+pami_result_t PAMIX_Machine_start(pamix_machine_t machine, pami_event_function fn, void *cookie);
 
-/* Thread-safe. PAMI_INVAL. */
-pami_result_t PAMIX_Context_async_query(pami_context_t context,
-                                        pamix_context_async_status_t *status);
+/* Destroy it, with all that a composition has; *machine becomes NULL. PAMI_EAGAIN: it runs. */
+pami_result_t PAMIX_Machine_destroy(pamix_machine_t *machine);
+
+/*
+ * A machine that runs `count` others one after the other; they become its own: they can be reset
+ * but not be started or destroyed by themselves any more. When one fails the rest is given up on
+ * all members.
+ */
+pami_result_t PAMIX_Chain_create(pami_context_t context, pamix_machine_t links[], size_t count,
+                                 pamix_machine_t *chain);
+
+/* Resets a stage to segment `index`; anything but PAMI_SUCCESS ends the pipeline with it. Called
+ * more than once for a segment. */
+typedef pami_result_t (*pamix_segment_function)(pamix_machine_t stage, size_t index, void *cookie);
+
+/*
+ * A machine that runs segments 0, 1, ... of a long operation, segment i on stages[i % count]: so at
+ * most `count` are in flight. All stages are built alike; they become its own. The number of
+ * segments is set by PAMIX_Pipeline_reset, which binds the stages to the first ones; it is the same
+ * on all members.
+ */
+pami_result_t PAMIX_Pipeline_create(pami_context_t context, pamix_machine_t stages[], size_t count,
+                                    pamix_segment_function segment, void *cookie,
+                                    pamix_machine_t *pipeline);
+pami_result_t PAMIX_Pipeline_reset(pamix_machine_t pipeline, size_t segments);
 
 /* ------------------------------------------------------------------- communication servers -- */
 
@@ -314,9 +400,10 @@ typedef struct {
 #define PAMIX_SERVERS_ALL (-1)
 
 /*
- * One server for each context; they do not run yet. The policy is: all requests, batches of 4, 256
- * in flight, passive contexts, no learning. PAMI_INVAL; PAMI_ENOMEM.
+ * Makes a server of each context; they do not run yet. The policy is: all requests, of any size, in
+ * batches of 4, 256 in flight, pieces of 256 KiB and more, passive contexts, no learning.
  *   config  read during the call; NULL: the defaults
+ * PAMI_INVAL; PAMI_ENOMEM.
  */
 pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
                                    const pamix_servers_config_t *config, pamix_servers_t *servers);
@@ -332,7 +419,9 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
  *   - a server that dies is done without. Its gets begin again, its puts and sends end with
  *     PAMI_ERROR, though they may have taken place;
  *   - config->cpus has no meaning: pamirun --bind places the processes;
- *   - PAMIX_Servers_destroy touches the contexts that have used them: do not advance them then.
+ *   - PAMIX_Servers_destroy touches the contexts that have used them: do not advance them then;
+ *   - contexts may be destroyed and created again meanwhile, but for one that stops them. What was
+ *     under way may take place or not, and has no callback.
  * A context uses those of one attach. PAMI_INVAL; PAMI_ENOMEM; PAMI_ERROR: there are none.
  */
 pami_result_t PAMIX_Servers_attach(pami_client_t client, const pamix_servers_config_t *config,
@@ -535,79 +624,6 @@ pami_result_t PAMIX_Sim_kill(pami_client_t client);
  * PAMI_INVAL: one is not a client of a simulation; nothing was destroyed.
  */
 pami_result_t PAMIX_Sim_destroy(pami_client_t clients[], size_t ntasks);
-
-/* ---------------------------------------------------------------------- composed collectives -- */
-
-/*
- * Machines: collectives to be built from collectives. A machine is one member's part of a
- * collective, as a state machine: reset binds it to arguments and communicates nothing, start
- * returns in bounded time whatever other members do, and a function is called when this member's
- * part is complete. Chains and pipelines of machines are machines again.
- *
- *     PAMIX_Machine_create(context, reduce, &link[0]);
- *     PAMIX_Machine_create(context, broadcast, &link[1]);
- *     PAMIX_Machine_reset(link[0], &reduce_arguments);
- *     PAMIX_Machine_reset(link[1], &broadcast_arguments);
- *     PAMIX_Chain_create(context, link, 2, &allreduce);
- *     PAMIX_Machine_start(allreduce, on_done, cookie);
- *
- * Machines of one composition may belong to different geometries, so hierarchies are built this
- * way: reduce among the members of a node, allreduce among one of each, broadcast in the node. A
- * member leaves out machines of geometries that it is not a member of; otherwise all members build
- * the same, and start their machines, and call PAMI_Collective, in the same order for each
- * geometry. A machine may be started again when its function has run, with the same arguments or
- * after another reset.
- *
- * Machines run over messages. All calls: own the context, which must outlive the machine. Wrong
- * arguments are PAMI_INVAL with a text.
- */
-typedef void *pamix_machine_t;
-
-/*
- * A machine for an algorithm of a geometry that the context is a member of. It has no arguments
- * yet. PAMI_INVAL; PAMI_ENOMEM.
- */
-pami_result_t PAMIX_Machine_create(pami_context_t context, pami_algorithm_t algorithm,
-                                   pamix_machine_t *machine);
-
-/*
- * Bind it to arguments, as in PAMI_Collective: *cmd is read during the call, what it points to
- * lives until the machine is complete. Also for links and stages of compositions, while they do not
- * run. PAMI_EAGAIN: it runs, or has failed and still has something under way.
- */
-pami_result_t PAMIX_Machine_reset(pamix_machine_t machine, const pami_collective_t *cmd);
-
-/*
- * Start it; fn(context, cookie, result) runs from advance when it is complete. PAMI_INVAL: it has
- * no arguments, or is part of a composition; PAMI_EAGAIN: it runs.
- */
-pami_result_t PAMIX_Machine_start(pamix_machine_t machine, pami_event_function fn, void *cookie);
-
-/* Destroy it, with all that a composition has; *machine becomes NULL. PAMI_EAGAIN: it runs. */
-pami_result_t PAMIX_Machine_destroy(pamix_machine_t *machine);
-
-/*
- * A machine that runs `count` others one after the other; they become its own: they can be reset
- * but not be started or destroyed by themselves any more. When one fails the rest is given up on
- * all members.
- */
-pami_result_t PAMIX_Chain_create(pami_context_t context, pamix_machine_t links[], size_t count,
-                                 pamix_machine_t *chain);
-
-/* Resets a stage to segment `index`; anything but PAMI_SUCCESS ends the pipeline with it. Called
- * more than once for a segment. */
-typedef pami_result_t (*pamix_segment_function)(pamix_machine_t stage, size_t index, void *cookie);
-
-/*
- * A machine that runs segments 0, 1, ... of a long operation, segment i on stages[i % count]: so at
- * most `count` are in flight. All stages are built alike; they become its own. The number of
- * segments is set by PAMIX_Pipeline_reset, which binds the stages to the first ones; it is the same
- * on all members.
- */
-pami_result_t PAMIX_Pipeline_create(pami_context_t context, pamix_machine_t stages[], size_t count,
-                                    pamix_segment_function segment, void *cookie,
-                                    pamix_machine_t *pipeline);
-pami_result_t PAMIX_Pipeline_reset(pamix_machine_t pipeline, size_t segments);
 
 #pragma GCC visibility pop
 
