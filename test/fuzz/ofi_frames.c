@@ -30,6 +30,7 @@ int main(void)
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/ofi.h"
 #include "fuzz/ofi_reception.h"
+#include "fuzz/rounds.h"
 #include "util/log.h"
 
 enum {
@@ -42,24 +43,6 @@ enum {
     PACKETS = 2000, /* of each slot in a round */
     REORDER = 24    /* a frame overtakes so many at most */
 };
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "seed %llu, round %ld: line %d: %s\n", (unsigned long long)first_seed, \
-                    current, __LINE__, #condition);                                                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static uint64_t seed = 1, first_seed = 1;
-static long current;
-
-static uint32_t pick(uint32_t below)
-{
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(seed >> 33) % below;
-}
 
 /* ---- the provider ---- */
 
@@ -556,9 +539,8 @@ int main(int argc, char **argv)
                            .fabric_attr = &attributes};
     struct fid_fabric fabric = {.fid.ops = &fid_ops, .ops = &fabric_ops};
     struct ofi_provider provider = {.info = &info, .fabric = &fabric, .multi_receive = true};
-    long rounds = argc > 1 ? atol(argv[1]) : 40;
+    long rounds = rounds_wanted(argc, argv, 40);
 
-    seed = first_seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     for (current = 0; current < rounds; current++) {
         tx.inject_size = current % 3 == 0 ? 0 : 128;
         provider.multi_receive = current % 4 < 2;

@@ -29,6 +29,7 @@ int main(void)
 
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/reception.h"
+#include "fuzz/rounds.h"
 #include "util/log.h"
 
 enum {
@@ -37,18 +38,6 @@ enum {
     STREAM_MAX = 4096
 };
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "round %ld, seed %llu: line %d: %s\n", current,                        \
-                    (unsigned long long)first_seed, __LINE__, #condition);                         \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static long current;
-static uint64_t seed = 1, first_seed = 1;
-
 /* One end of a conversation: a task of the job, or somebody with another key. */
 struct end {
     struct bootstrap bootstrap;
@@ -56,12 +45,6 @@ struct end {
     struct connection *connection;
     unsigned messages;
 };
-
-static uint32_t pick(uint32_t below)
-{
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(seed >> 33) % below;
-}
 
 static void noise(void *to, size_t bytes)
 {
@@ -375,9 +358,8 @@ static void nonsense(long rounds)
 
 int main(int argc, char **argv)
 {
-    long rounds = argc > 1 ? atol(argv[1]) : 4000;
+    long rounds = rounds_wanted(argc, argv, 4000);
 
-    seed = first_seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     for (current = 0; current < rounds; current++) {
         converse(true, false);
         converse(true, true);

@@ -13,26 +13,10 @@
 
 #include "bootstrap/pmi1_line.h"
 #include "bootstrap/pmi1_map.h"
+#include "fuzz/rounds.h"
 
 #define LENGTH_MAX 600
 #define TASKS 37
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "round %ld: %s\n", current, #condition);                               \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static long current;
-static uint64_t seed;
-
-static unsigned pick(unsigned below)
-{
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (unsigned)(seed >> 33) % below;
-}
 
 /* A few words that mean something, some noise. */
 static size_t make(char *text)
@@ -123,10 +107,9 @@ static void try_map(const char *text)
 
 int main(int argc, char **argv)
 {
-    long rounds = argc > 1 ? atol(argv[1]) : 200000;
+    long rounds = rounds_wanted(argc, argv, 200000);
     char text[LENGTH_MAX];
 
-    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     for (current = 0; current < rounds; current++) {
         size_t length = make(text);
         char *exact = malloc(length + (length == 0));

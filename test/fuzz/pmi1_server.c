@@ -13,26 +13,13 @@
 #include "../../tools/pamirun/cards.c"
 #include "../../tools/pamirun/server.c"
 
+#include "fuzz/rounds.h"
+
 #define TASKS 4
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "round %ld: %s\n", current, #condition);                               \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static long current, answered, broken, aborted;
-static uint64_t seed;
+static long answered, broken, aborted;
 static unsigned noise; /* one piece in so many is spoilt; 0: none */
 static struct server server;
-
-static unsigned pick(unsigned below)
-{
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (unsigned)(seed >> 33) % below;
-}
 
 /* Takes some of the answers, which must be whole lines of the protocol. */
 static void on_answer(void *cookie, uint32_t task)
@@ -150,9 +137,8 @@ static void play(void)
 
 int main(int argc, char **argv)
 {
-    long rounds = argc > 1 ? atol(argv[1]) : 3000;
+    long rounds = rounds_wanted(argc, argv, 3000);
 
-    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     for (current = 0; current < rounds; current++)
         play();
     printf("%ld jobs: %ld answers, %ld broken sessions, %ld aborts\n", rounds, answered, broken,

@@ -159,17 +159,8 @@ static void run_seed(uint64_t seed, size_t tasks)
 
     if (tasks == 0)
         tasks = trouble_tasks(&a.dice);
-    if (deaths) {
-        config.dead_count = 1 + dice_below(&a.dice, (tasks + 3) / 4);
-        for (size_t i = 0; i < config.dead_count; i++) {
-            dead[i] = (uint32_t)dice_below(&a.dice, tasks);
-            a.mortal[dead[i]] = true;
-        }
-        config.dead = dead;
-        config.dead_time = dice_unit(&a.dice) * 30e-6;
-        config.dead_spread = trouble_time(&a.dice, 100e-6);
-        config.dead_detect = trouble_time(&a.dice, 50e-6);
-    }
+    if (deaths)
+        trouble_deaths(&config, &a.dice, tasks, (tasks + 3) / 4, 30e-6, dead, a.mortal);
     begin(&a, &config, tasks, contexts);
     job_settle(&a.job);
     finish(&a, deaths);
@@ -179,9 +170,6 @@ int main(int argc, char **argv)
 {
     struct test_arguments arguments = test_arguments(argc, argv, 1000);
 
-    for (uint64_t i = 0; i < arguments.seeds; i++) {
-        test_seed = arguments.seed + i;
-        run_seed(test_seed, arguments.tasks);
-    }
+    test_each_seed(&arguments, run_seed);
     return 0;
 }

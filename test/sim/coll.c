@@ -21,15 +21,7 @@
 static void let_die(struct scene *s, pamix_sim_config_t *config, uint32_t *dead)
 {
     s->deadly = true;
-    config->dead_count = 1 + dice_below(&s->dice, (s->members + 3) / 4);
-    for (size_t i = 0; i < config->dead_count; i++) {
-        dead[i] = (uint32_t)dice_below(&s->dice, s->members);
-        s->dead[dead[i]] = true;
-    }
-    config->dead = dead;
-    config->dead_time = dice_unit(&s->dice) * 300e-6;
-    config->dead_spread = trouble_time(&s->dice, 100e-6);
-    config->dead_detect = trouble_time(&s->dice, 50e-6);
+    trouble_deaths(config, &s->dice, s->members, (s->members + 3) / 4, 300e-6, dead, s->dead);
 }
 
 static void run(uint64_t seed, size_t tasks)

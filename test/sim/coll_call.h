@@ -82,76 +82,49 @@ static void vector_arguments(struct scene *s, struct operation *o, size_t self,
                              pami_collective_t *to)
 {
     struct member *m = &o->member[self];
+    const struct side *out = &m->send, *in = &m->recv;
     pami_endpoint_t root = job_endpoint(&s->job, o->root, 0);
     size_t own = block(s, o, self, self);
+    char *from = buffer(out), *into = buffer(in);
 
+    if (o->kind != PAMI_XFER_SCATTERV)
+        from = send_buffer(s, m, o->kind == PAMI_XFER_ALLTOALLV ? 0 : place(in, self, 0));
+    else if (m->in_place)
+        into = PAMI_IN_PLACE;
     switch (o->type) {
     case PAMI_XFER_ALLGATHERV:
-        to->xfer_allgatherv = (pami_allgatherv_t){send_buffer(s, m, place(&m->recv, self, 0)),
-                                                  m->send.type,
-                                                  own,
-                                                  buffer(&m->recv),
-                                                  m->recv.type,
-                                                  m->recv.counts,
-                                                  m->recv.places};
+        to->xfer_allgatherv =
+            (pami_allgatherv_t){from, out->type, own, into, in->type, in->counts, in->places};
         break;
     case PAMI_XFER_ALLGATHERV_INT:
-        to->xfer_allgatherv_int =
-            (pami_allgatherv_int_t){send_buffer(s, m, place(&m->recv, self, 0)),
-                                    m->send.type,
-                                    (int)own,
-                                    buffer(&m->recv),
-                                    m->recv.type,
-                                    m->recv.narrow_counts,
-                                    m->recv.narrow_places};
+        to->xfer_allgatherv_int = (pami_allgatherv_int_t){
+            from, out->type, (int)own, into, in->type, in->narrow_counts, in->narrow_places};
         break;
     case PAMI_XFER_GATHERV:
-        to->xfer_gatherv = (pami_gatherv_t){root,
-                                            send_buffer(s, m, place(&m->recv, self, 0)),
-                                            m->send.type,
-                                            own,
-                                            buffer(&m->recv),
-                                            m->recv.type,
-                                            m->recv.counts,
-                                            m->recv.places};
+        to->xfer_gatherv =
+            (pami_gatherv_t){root, from, out->type, own, into, in->type, in->counts, in->places};
         break;
     case PAMI_XFER_GATHERV_INT:
-        to->xfer_gatherv_int = (pami_gatherv_int_t){root,
-                                                    send_buffer(s, m, place(&m->recv, self, 0)),
-                                                    m->send.type,
-                                                    (int)own,
-                                                    buffer(&m->recv),
-                                                    m->recv.type,
-                                                    m->recv.narrow_counts,
-                                                    m->recv.narrow_places};
+        to->xfer_gatherv_int = (pami_gatherv_int_t){
+            root, from, out->type, (int)own, into, in->type, in->narrow_counts, in->narrow_places};
         break;
     case PAMI_XFER_SCATTERV:
         to->xfer_scatterv =
-            (pami_scatterv_t){root,           buffer(&m->send),
-                              m->send.type,   m->send.counts,
-                              m->send.places, m->in_place ? PAMI_IN_PLACE : buffer(&m->recv),
-                              m->recv.type,   own};
+            (pami_scatterv_t){root, from, out->type, out->counts, out->places, into, in->type, own};
         break;
     case PAMI_XFER_SCATTERV_INT:
         to->xfer_scatterv_int =
-            (pami_scatterv_int_t){root,
-                                  buffer(&m->send),
-                                  m->send.type,
-                                  m->send.narrow_counts,
-                                  m->send.narrow_places,
-                                  m->in_place ? PAMI_IN_PLACE : buffer(&m->recv),
-                                  m->recv.type,
-                                  (int)own};
+            (pami_scatterv_int_t){root, from,     out->type, out->narrow_counts, out->narrow_places,
+                                  into, in->type, (int)own};
         break;
     case PAMI_XFER_ALLTOALLV:
-        to->xfer_alltoallv =
-            (pami_alltoallv_t){send_buffer(s, m, 0), m->send.type, m->send.counts, m->send.places,
-                               buffer(&m->recv),     m->recv.type, m->recv.counts, m->recv.places};
+        to->xfer_alltoallv = (pami_alltoallv_t){from, out->type, out->counts, out->places,
+                                                into, in->type,  in->counts,  in->places};
         break;
     default:
-        to->xfer_alltoallv_int = (pami_alltoallv_int_t){
-            send_buffer(s, m, 0), m->send.type, m->send.narrow_counts, m->send.narrow_places,
-            buffer(&m->recv),     m->recv.type, m->recv.narrow_counts, m->recv.narrow_places};
+        to->xfer_alltoallv_int =
+            (pami_alltoallv_int_t){from, out->type, out->narrow_counts, out->narrow_places,
+                                   into, in->type,  in->narrow_counts,  in->narrow_places};
     }
 }
 

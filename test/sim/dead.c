@@ -23,18 +23,12 @@ static void run_seed(uint64_t seed, size_t tasks)
     };
     uint32_t dead[70];
     bool mortal[70] = {false};
+    size_t most;
 
     if (tasks == 0)
         tasks = 1 + trouble_tasks(&dice) % 70;
-    config.dead_count = 1 + dice_below(&dice, dice_one_in(&dice, 4) ? tasks : (tasks + 3) / 4);
-    for (size_t i = 0; i < config.dead_count; i++) {
-        dead[i] = (uint32_t)dice_below(&dice, tasks);
-        mortal[dead[i]] = true;
-    }
-    config.dead = dead;
-    config.dead_time = dice_unit(&dice) * 30e-6;
-    config.dead_spread = trouble_time(&dice, 100e-6);
-    config.dead_detect = trouble_time(&dice, 50e-6);
+    most = dice_one_in(&dice, 4) ? tasks : (tasks + 3) / 4;
+    trouble_deaths(&config, &dice, tasks, most, 30e-6, dead, mortal);
     traffic_create(&traffic, &config, tasks, contexts, mortal, &limits, seed);
     traffic_start(&traffic);
     job_settle(&traffic.job);
@@ -46,9 +40,6 @@ int main(int argc, char **argv)
 {
     struct test_arguments arguments = test_arguments(argc, argv, 1000);
 
-    for (uint64_t i = 0; i < arguments.seeds; i++) {
-        test_seed = arguments.seed + i;
-        run_seed(test_seed, arguments.tasks);
-    }
+    test_each_seed(&arguments, run_seed);
     return 0;
 }

@@ -213,15 +213,8 @@ static void run_seed(uint64_t seed)
     memset(mortal, 0, sizeof(mortal));
     deaths = dice_one_in(&dice, 3);
     if (deaths) {
-        config.dead_count = 1 + dice_below(&dice, (tasks + 3) / 4);
-        for (size_t i = 0; i < config.dead_count; i++) {
-            dead[i] = (uint32_t)dice_below(&dice, tasks);
-            mortal[dead[i]] = true;
-        }
-        config.dead = dead;
-        config.dead_time = dice_unit(&dice) * 200e-6;
-        config.dead_spread = trouble_time(&dice, 200e-6);
-        config.dead_detect = trouble_time(&dice, 50e-6);
+        trouble_deaths(&config, &dice, tasks, (tasks + 3) / 4, 200e-6, dead, mortal);
+        config.dead_spread *= 2;
     }
     choices.state = ~seed;
     job_create(&job, &config, tasks, contexts);

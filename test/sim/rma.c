@@ -488,17 +488,8 @@ static void run_seed(uint64_t seed, size_t tasks)
     config = trouble_config(&program.dice, seed);
     if (tasks == 0)
         tasks = 1 + dice_below(&program.dice, 6);
-    if (dice_one_in(&program.dice, 3)) {
-        config.dead_count = 1 + dice_below(&program.dice, tasks);
-        for (size_t i = 0; i < config.dead_count; i++) {
-            dead[i] = (uint32_t)dice_below(&program.dice, tasks);
-            program.mortal[dead[i]] = true;
-        }
-        config.dead = dead;
-        config.dead_time = dice_unit(&program.dice) * 30e-6;
-        config.dead_spread = trouble_time(&program.dice, 100e-6);
-        config.dead_detect = trouble_time(&program.dice, 50e-6);
-    }
+    if (dice_one_in(&program.dice, 3))
+        trouble_deaths(&config, &program.dice, tasks, tasks, 30e-6, dead, program.mortal);
     job_create(&program.job, &config, tasks, 1 + dice_below(&program.dice, 2));
     program.contexts = tasks * program.job.contexts;
     program.left = 30 + dice_below(&program.dice, 120);
@@ -528,9 +519,6 @@ int main(int argc, char **argv)
 {
     struct test_arguments arguments = test_arguments(argc, argv, 500);
 
-    for (uint64_t i = 0; i < arguments.seeds; i++) {
-        test_seed = arguments.seed + i;
-        run_seed(test_seed, arguments.tasks);
-    }
+    test_each_seed(&arguments, run_seed);
     return 0;
 }

@@ -41,10 +41,7 @@ int main(int argc, char **argv)
 {
     struct test_arguments arguments = test_arguments(argc, argv, 500);
 
-    for (uint64_t i = 0; i < arguments.seeds; i++) {
-        test_seed = arguments.seed + i;
-        run_seed(test_seed, arguments.tasks);
-    }
+    test_each_seed(&arguments, run_seed);
     printf("%" PRIu64 " seeds: %" PRIu64 " operations, %" PRIu64 " bytes\n", arguments.seeds,
            total_operations, total_bytes);
     return 0;

@@ -86,6 +86,15 @@ static inline struct test_arguments test_arguments(int argc, char **argv, uint64
     return arguments;
 }
 
+static inline void test_each_seed(const struct test_arguments *arguments,
+                                  void (*run)(uint64_t seed, size_t tasks))
+{
+    for (uint64_t i = 0; i < arguments->seeds; i++) {
+        test_seed = arguments->seed + i;
+        run(test_seed, arguments->tasks);
+    }
+}
+
 /* ---- dice ---- */
 
 struct dice {

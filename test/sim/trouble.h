@@ -36,6 +36,24 @@ static inline void trouble_machine(pamix_sim_config_t *config, struct dice *dice
     config->copy = (int)dice_below(dice, PAMIX_SIM_COPY_MIXED + 1);
 }
 
+/*
+ * Up to `most` of the tasks die within `seconds` and a bit. They are marked in mortal[tasks], and
+ * listed in dead[most], which PAMIX_Sim_create reads.
+ */
+static inline void trouble_deaths(pamix_sim_config_t *config, struct dice *dice, size_t tasks,
+                                  size_t most, double seconds, uint32_t *dead, bool *mortal)
+{
+    config->dead_count = 1 + dice_below(dice, most);
+    for (size_t i = 0; i < config->dead_count; i++) {
+        dead[i] = (uint32_t)dice_below(dice, tasks);
+        mortal[dead[i]] = true;
+    }
+    config->dead = dead;
+    config->dead_time = dice_unit(dice) * seconds;
+    config->dead_spread = trouble_time(dice, 100e-6);
+    config->dead_detect = trouble_time(dice, 50e-6);
+}
+
 /* Any trouble but deaths; each kind is there in about half of the cases. */
 static inline void trouble_network(pamix_sim_config_t *config, struct dice *dice)
 {

@@ -149,13 +149,11 @@ bool send_one(size_t task, enum kind kind); /* false: the task has gone */
 void send_some(size_t task, size_t count, size_t window);
 void send_control(size_t task, size_t id, uint64_t value);
 size_t outstanding(size_t task);
-void post_one(void);
 void advance(void);
 void step(void);
 
 /* incoming.c */
 void incoming_open(pami_context_t context);
-size_t open_receives(void);
 
 /* victim.c */
 void act_kill(void), act_abort(void), act_fault(void), act_term(void), act_exit(void),

@@ -14,13 +14,6 @@ struct landing {
     unsigned char *data;
 };
 
-static size_t receives;
-
-size_t open_receives(void)
-{
-    return receives;
-}
-
 static size_t task_of(pami_endpoint_t endpoint)
 {
     pami_task_t task;
@@ -77,7 +70,6 @@ static void on_landed(pami_context_t context, void *cookie, pami_result_t result
     struct flow *flow = &dying.flow[landing->origin];
 
     CHECK(context == dying.context[0]);
-    receives--;
     if (result == PAMI_SUCCESS) {
         verify(&landing->mark, landing->data, landing->origin);
         flow->landed++;
@@ -102,7 +94,6 @@ static void land(const struct mark *mark, size_t origin, pami_recv_t *recv)
     recv->addr = landing->data;
     recv->local_fn = on_landed;
     recv->cookie = landing;
-    receives++;
 }
 
 static void on_data(pami_context_t context, void *cookie, const void *header, size_t header_bytes,

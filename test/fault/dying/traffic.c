@@ -208,7 +208,7 @@ static pami_result_t on_work(pami_context_t context, void *cookie)
     return PAMI_SUCCESS;
 }
 
-void post_one(void)
+static void post_one(void)
 {
     static pami_work_t work;
 
