@@ -338,7 +338,7 @@ install-files:
 uninstall: ## remove what install has put there
 	rm -f $(foreach f,$(headers:include/%=$(includedir)/%) $(sub_headers:include/%=$(includedir)/%) \
 	    $(addprefix $(libdir)/,libpami.so.$(VERSION) $(soname) libpami.so libpami.a \
-        $(module_names:%=pami-%.so)) \
+                              $(module_names:%=pami-%.so)) \
 	    $(pkgconfigdir)/pami.pc $(tool_names:%=$(bindir)/%) \
 	    $(foreach p,$(man_pages),$(mandir)/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
 	    $(addprefix $(docdir)/,$(notdir $(doc_files))),"$(DESTDIR)$(f)")

@@ -44,59 +44,38 @@ static void on_done(pami_context_t context, void *cookie, pami_result_t result)
 
 static void fill(pami_collective_t *cmd, const struct coll_call *call, size_t words)
 {
+    const pami_type_t type = PAMI_TYPE_UNSIGNED_LONG_LONG;
     pami_endpoint_t root = port.endpoints[call->root];
+    char *from = call->send, *into = call->recv;
 
     switch (call->kind) {
     case COLL_BROADCAST:
         cmd->xfer_broadcast =
-            (pami_broadcast_t){root, call->root == coll_port.rank ? call->send : call->recv,
-                               PAMI_TYPE_UNSIGNED_LONG_LONG, words};
+            (pami_broadcast_t){root, call->root == coll_port.rank ? from : into, type, words};
         break;
     case COLL_REDUCE:
-        cmd->xfer_reduce = (pami_reduce_t){root,  call->send,    PAMI_TYPE_UNSIGNED_LONG_LONG,
-                                           words, call->recv,    PAMI_TYPE_UNSIGNED_LONG_LONG,
-                                           words, PAMI_DATA_SUM, NULL,
-                                           1};
+        cmd->xfer_reduce =
+            (pami_reduce_t){root, from, type, words, into, type, words, PAMI_DATA_SUM, NULL, 1};
         break;
     case COLL_ALLREDUCE:
-        cmd->xfer_allreduce = (pami_allreduce_t){call->send,
-                                                 PAMI_TYPE_UNSIGNED_LONG_LONG,
-                                                 words,
-                                                 call->recv,
-                                                 PAMI_TYPE_UNSIGNED_LONG_LONG,
-                                                 words,
-                                                 PAMI_DATA_SUM,
-                                                 NULL,
-                                                 1};
+        cmd->xfer_allreduce =
+            (pami_allreduce_t){from, type, words, into, type, words, PAMI_DATA_SUM, NULL, 1};
         break;
     case COLL_GATHER:
-        cmd->xfer_gather = (pami_gather_t){root,  call->send, PAMI_TYPE_UNSIGNED_LONG_LONG,
-                                           words, call->recv, PAMI_TYPE_UNSIGNED_LONG_LONG,
-                                           words};
+        cmd->xfer_gather = (pami_gather_t){root, from, type, words, into, type, words};
         break;
     case COLL_SCATTER:
-        cmd->xfer_scatter = (pami_scatter_t){root,  call->send, PAMI_TYPE_UNSIGNED_LONG_LONG,
-                                             words, call->recv, PAMI_TYPE_UNSIGNED_LONG_LONG,
-                                             words};
+        cmd->xfer_scatter = (pami_scatter_t){root, from, type, words, into, type, words};
         break;
     case COLL_ALLGATHER:
-        cmd->xfer_allgather = (pami_allgather_t){call->send, PAMI_TYPE_UNSIGNED_LONG_LONG, words,
-                                                 call->recv, PAMI_TYPE_UNSIGNED_LONG_LONG, words};
+        cmd->xfer_allgather = (pami_allgather_t){from, type, words, into, type, words};
         break;
     case COLL_ALLTOALL:
-        cmd->xfer_alltoall = (pami_alltoall_t){call->send, PAMI_TYPE_UNSIGNED_LONG_LONG, words,
-                                               call->recv, PAMI_TYPE_UNSIGNED_LONG_LONG, words};
+        cmd->xfer_alltoall = (pami_alltoall_t){from, type, words, into, type, words};
         break;
     case COLL_SCAN:
-        cmd->xfer_scan = (pami_scan_t){call->send,
-                                       PAMI_TYPE_UNSIGNED_LONG_LONG,
-                                       words,
-                                       call->recv,
-                                       PAMI_TYPE_UNSIGNED_LONG_LONG,
-                                       words,
-                                       PAMI_DATA_SUM,
-                                       NULL,
-                                       0};
+        cmd->xfer_scan =
+            (pami_scan_t){from, type, words, into, type, words, PAMI_DATA_SUM, NULL, 0};
         break;
     default:
         break;

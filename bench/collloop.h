@@ -155,17 +155,10 @@ static inline bool coll_runs_ahead(enum coll_kind kind)
     return coll_is_rooted(kind) || kind == COLL_SCAN;
 }
 
-/* Blocks in the source and in the destination. */
+/* Blocks in the source. */
 static inline size_t coll_send_blocks(enum coll_kind kind)
 {
     return kind == COLL_SCATTER || kind == COLL_ALLTOALL || kind == COLL_REDUCE_SCATTER
-               ? (size_t)coll_port.size
-               : 1;
-}
-
-static inline size_t coll_recv_blocks(enum coll_kind kind)
-{
-    return kind == COLL_GATHER || kind == COLL_ALLGATHER || kind == COLL_ALLTOALL
                ? (size_t)coll_port.size
                : 1;
 }

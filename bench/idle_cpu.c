@@ -42,11 +42,12 @@ static void on_data(pami_context_t context, void *cookie, const void *header, si
     idle.received++;
 }
 
-static double processor_ms(void)
+/* Processor time of RUSAGE_SELF or RUSAGE_THREAD. */
+static double used_ms(int who)
 {
     struct rusage u;
 
-    getrusage(RUSAGE_SELF, &u);
+    getrusage(who, &u);
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e3 +
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
 }
@@ -64,14 +65,14 @@ static void wait_once(size_t maximum_us)
 
 static double idle_percent(size_t ms)
 {
-    double before = processor_ms(), wall;
+    double before = used_ms(RUSAGE_SELF), wall;
     uint64_t start = bench_now();
 
     do {
         wait_once(NAP_US);
         wall = (double)(bench_now() - start) / 1e6;
     } while (wall < (double)ms);
-    return (processor_ms() - before) * 100 / wall;
+    return (used_ms(RUSAGE_SELF) - before) * 100 / wall;
 }
 
 /* Us per round trip, silences taken off. */
@@ -115,15 +116,6 @@ static void on_echo(pami_context_t context, void *cookie, const void *header, si
     PAMI_OK(PAMI_Send_immediate(context, &answer));
 }
 
-static double thread_ms(void)
-{
-    struct rusage u;
-
-    getrusage(RUSAGE_THREAD, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e3 +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
-}
-
 static void keep_busy(int how)
 {
     pami_context_t context = idle.job.contexts[0];
@@ -145,7 +137,7 @@ static void keep_busy(int how)
 static double helper_percent(int how, size_t ms)
 {
     pami_context_t context = idle.job.contexts[0];
-    double before = processor_ms() - thread_ms(), wall;
+    double before = used_ms(RUSAGE_SELF) - used_ms(RUSAGE_THREAD), wall;
     uint64_t start = bench_now();
 
     if (how == 3) {
@@ -158,7 +150,7 @@ static double helper_percent(int how, size_t ms)
     if (how == 3) {
         PAMI_OK(PAMI_Context_unlock(context));
     }
-    return (processor_ms() - thread_ms() - before) * 100 / wall;
+    return (used_ms(RUSAGE_SELF) - used_ms(RUSAGE_THREAD) - before) * 100 / wall;
 }
 
 /* Task 1 has a thread that answers; task 0 is silent before each message, and polls. */

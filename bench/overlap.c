@@ -18,7 +18,8 @@
 enum {
     ASK = JOB_USER,
     DATA,
-    TELL
+    TELL,
+    READY
 };
 
 static struct {
@@ -27,6 +28,7 @@ static struct {
     pami_algorithm_t allreduce, alltoall;
     uint64_t asked, served, told, heard; /* messages that have come, and have been waited for */
     uint64_t value;
+    uint64_t ready, rounds;     /* that rank 1 has begun, and rank 0; as below */
     uint64_t arrived, expected; /* set by whoever advances */
     bool sending;
 } port;
@@ -71,6 +73,13 @@ static void on_tell(pami_context_t context, void *cookie, const void *header, si
     JOB_UNUSED_DISPATCH_ARGUMENTS;
     memcpy(&port.value, data, sizeof(port.value));
     port.told++;
+}
+
+static void on_ready(pami_context_t context, void *cookie, const void *header, size_t header_size,
+                     const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    JOB_UNUSED_DISPATCH_ARGUMENTS;
+    __atomic_fetch_add(&port.ready, 1, __ATOMIC_RELEASE);
 }
 
 static void on_sent(pami_context_t context, void *cookie, pami_result_t result)
@@ -133,15 +142,30 @@ static void port_poll(void)
     }
 }
 
-static void port_finish(void)
+/* The thread may be there as well. */
+static void wait_for(const uint64_t *count, uint64_t wanted)
 {
-    while (__atomic_load_n(&port.arrived, __ATOMIC_ACQUIRE) < port.expected) {
+    while (__atomic_load_n(count, __ATOMIC_ACQUIRE) < wanted) {
         PAMI_OK(PAMI_Context_lock(context_of_job()));
         job_poll_one(context_of_job());
         PAMI_OK(PAMI_Context_unlock(context_of_job()));
         if (overlap_port.yields) {
             sched_yield();
         }
+    }
+}
+
+static void port_finish(void)
+{
+    wait_for(&port.arrived, port.expected);
+}
+
+static void port_ready(void)
+{
+    if (overlap_port.rank == 1) {
+        job_send(&port.job, 0, READY, port.peer, NULL, 0);
+    } else {
+        wait_for(&port.ready, ++port.rounds);
     }
 }
 
@@ -223,6 +247,7 @@ int main(int argc, char **argv)
     overlap_port.begin = port_begin;
     overlap_port.poll = port_poll;
     overlap_port.finish = port_finish;
+    overlap_port.ready = port_ready;
     overlap_port.serve = port_serve;
     overlap_port.tell = port_tell;
     overlap_port.thread = port_thread;
@@ -230,6 +255,7 @@ int main(int argc, char **argv)
     job_dispatch(&port.job, ASK, on_ask, NULL);
     job_dispatch(&port.job, DATA, on_data, NULL);
     job_dispatch(&port.job, TELL, on_tell, NULL);
+    job_dispatch(&port.job, READY, on_ready, NULL);
     PAMI_OK(PAMI_Geometry_world(port.job.client, &world));
     PAMI_OK(PAMI_Geometry_algorithms_query(world, PAMI_XFER_ALLREDUCE, &port.allreduce, NULL, 1,
                                            NULL, NULL, 0));

@@ -6,6 +6,7 @@
  *   begin   rank 0 asks for a message, or a rank starts its all-reduce or all-to-all
  *   poll    lets it go on for a moment
  *   finish  until it is complete
+ *   ready   rank 1 says that it is about to begin; rank 0 waits until it has been said
  *   serve   rank 1: waits to be asked, and sends the message
  *   tell    rank 0's value on both ranks
  *   thread  a thread of the run-time makes progress from now on, or no longer; NULL: there is none.
@@ -61,6 +62,7 @@ struct overlap_port {
     void (*begin)(enum overlap_kind kind, size_t bytes);
     void (*poll)(void);
     void (*finish)(void);
+    void (*ready)(void);
     void (*serve)(size_t bytes, uint64_t seed);
     uint64_t (*tell)(uint64_t value);
     void (*thread)(bool wanted);
@@ -155,13 +157,8 @@ static inline double overlap_round(const struct overlap_case *c, uint64_t seed)
         return 0;
     }
     if (c->communicates && c->kind != OVERLAP_MESSAGE) {
-        uint64_t from = bench_now(), until;
-
         bench_fill(overlap_port.send, c->bytes, seed + (uint64_t)overlap_port.rank);
-        /* Rank 1 may be slower, and is to be there. */
-        for (until = 2 * bench_now() - from; overlap_port.rank == 0 && bench_now() < until;) {
-            bench_relax();
-        }
+        overlap_port.ready();
     }
     begun = start = bench_now();
     if (c->communicates) {

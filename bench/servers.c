@@ -3,20 +3,27 @@
  * servers, for sizes x operations outstanding x servers.
  *
  *     pamirun -n 2 [--nodes 2] [--servers K] servers [--servers N] [--min N] [--max N] [--ms N]
- *         [--step N] [--rounds N] [--split N] [--learn] [--heap] [--packets]
+ *         [--step N] [--rounds N] [--split N] [--learn] [--warm MS] [--heap] [--packets]
  *
  * Measures put_S, get_S, S = 0 .. N servers; put_active, get_active, where N servers run and the
- * client takes its turn; put_learn, get_learn, where the policy finds out by itself, and has done
- * so before the clock runs; and, if pamirun has started server processes, put_process and
- * get_process; param is bytes * 1000 + operations outstanding, the unit million operations per
- * second. S = 0 is PAMI_Put and PAMI_Get without this interface. The target is ordinary memory, or,
- * with --heap, in the shared heap, and its task sleeps when nothing comes; the source is in the
- * shared heap. --packets: no common memory is used for the data, so that the target takes part.
+ * client takes its turn; and, if pamirun has started server processes, put_process and get_process;
+ * param is bytes * 1000 + operations outstanding, the unit million operations per second. S = 0 is
+ * PAMI_Put and PAMI_Get without this interface. The target is ordinary memory, or, with --heap, in
+ * the shared heap, and its task sleeps when nothing comes; the source is in the shared heap.
+ * --packets: no common memory is used for the data, so that the target takes part.
  *
- * --learn: only the first and put_learn, get_learn, and send_0, send_learn, messages that count
- * when they have been received: what is lost where there is nothing to win.
+ * --learn: what is lost, or won, when the policy finds out by itself. For puts, gets and messages,
+ * which count when they have been received,
+ *     _0      as above
+ *     _null   the same again: what two runs of the same thing differ by
+ *     _idle   the same while servers run
+ *     _learn  learning, for WARM ms before the clock runs
+ * and the last three divided by _0 of the same round, as _null_part and so on; _forwarded is the
+ * part of learning's requests that went to servers while the clock ran.
  *
- * The contenders of one cell take turns, ROUNDS times each; the median is printed.
+ * The contenders of one cell take turns, in an order that rotates, ROUNDS times each; medians are
+ * printed. A turn takes MS ms, or as long as four times the operations outstanding, if that is
+ * longer: learning must not be interrupted all the time.
  */
 #include "job.h"
 
@@ -27,7 +34,23 @@
 #define SPAN ((size_t)8 << 20) /* bytes of memory that the operations of a run go over */
 #define SERVERS_MOST 4
 #define CHECK_EVERY 16 /* operations between two looks at the clock */
-#define WARM_UP 8      /* runs in which learning makes its first trials */
+#define TURN_LEAST 4   /* operations of a turn, for each that is outstanding */
+
+enum what {
+    PLAIN,
+    SERVERS,
+    ACTIVE, /* the client takes its turn */
+    IDLE,
+    LEARN,
+    PROCESS
+};
+
+struct contender {
+    char name[12];
+    enum what what;
+    size_t servers;
+    double rates[ROUNDS_MOST], parts[ROUNDS_MOST];
+};
 
 enum {
     ADDRESS = JOB_USER,
@@ -47,9 +70,11 @@ static struct {
     pami_endpoint_t peer;
     unsigned char *target; /* of task 1 */
     unsigned char *local, *own;
-    bool known, stopped, packets, processes, only_learn;
+    bool known, stopped, packets, learns;
     uint64_t started, ended;
-    size_t split, rounds, count;
+    size_t split, rounds, count, warm;
+    struct contender contenders[SERVERS_MOST + 3];
+    size_t contender_count;
     pamix_servers_t learning; /* knows what it has found as long as it lives */
 } run;
 
@@ -142,10 +167,10 @@ static double rate(enum operation operation, pamix_servers_t servers, size_t byt
                    size_t ms)
 {
     uint64_t begin = bench_now(), until = begin + ms * 1000000, now = begin;
-    uint64_t before = run.ended;
+    uint64_t before = run.ended, least = run.started + TURN_LEAST * window;
     size_t places = window * bytes <= SPAN ? window : SPAN / bytes;
 
-    while (now < until) {
+    while (now < until || run.started < least) {
         for (size_t i = 0; i < CHECK_EVERY; i++) {
             size_t at = run.started % places * bytes;
 
@@ -166,7 +191,7 @@ static double rate(enum operation operation, pamix_servers_t servers, size_t byt
     return (double)(run.ended - before) * 1e3 / (double)(bench_now() - begin);
 }
 
-static pamix_servers_t create(size_t count, bool active, bool learn)
+static pamix_servers_t create(enum what what, size_t count)
 {
     pamix_servers_t servers;
     pamix_servers_policy_t policy;
@@ -174,25 +199,24 @@ static pamix_servers_t create(size_t count, bool active, bool learn)
     PAMI_OK(PAMIX_Servers_create(&run.job.contexts[1], count, NULL, &servers));
     PAMI_OK(PAMIX_Servers_get_policy(servers, &policy));
     policy.split = run.split;
-    policy.active = active;
-    policy.learn = learn;
+    policy.active = what == ACTIVE;
+    policy.learn = what == LEARN;
     PAMI_OK(PAMIX_Servers_set_policy(servers, &policy));
     return servers;
 }
 
-/* Contender i: so many servers; the client takes turns; learning; processes. */
-static pamix_servers_t start(size_t i)
+static pamix_servers_t start(const struct contender *contender)
 {
     pamix_servers_t servers = NULL;
 
-    if (i == 0)
+    if (contender->what == PLAIN)
         return NULL;
-    if (i == run.count + 3)
+    if (contender->what == PROCESS)
         PAMI_OK(PAMIX_Servers_attach(run.job.client, NULL, &servers));
-    else if (i == run.count + 2)
+    else if (contender->what == LEARN)
         servers = run.learning;
     else
-        servers = create(i < run.count ? i : run.count, i == run.count + 1, false);
+        servers = create(contender->what, contender->servers);
     PAMI_OK(PAMIX_Servers_start(servers));
     return servers;
 }
@@ -209,46 +233,89 @@ static void stop(pamix_servers_t servers)
         PAMI_OK(PAMIX_Servers_destroy(&servers));
 }
 
-static void name_contender(char *name, size_t size, enum operation operation, size_t i)
+static void add_contender(const char *name, enum what what, size_t servers)
 {
-    static const char *const last[] = {"active", "learn", "process"};
+    struct contender *contender = &run.contenders[run.contender_count++];
 
-    if (i <= run.count)
-        snprintf(name, size, "%s_%zu", names[operation], i);
-    else
-        snprintf(name, size, "%s_%s", names[operation], last[i - run.count - 1]);
+    snprintf(contender->name, sizeof(contender->name), "%s", name);
+    contender->what = what;
+    contender->servers = servers;
 }
 
-static bool takes_part(size_t i)
+/* The plain one first: the others are compared with it. */
+static void add_contenders(bool processes)
 {
-    if (run.only_learn)
-        return i == 0 || i == run.count + 2;
-    return i < run.count + 3 || run.processes;
+    char name[12];
+
+    add_contender("0", PLAIN, 0);
+    if (run.learns) {
+        add_contender("null", PLAIN, 0);
+        add_contender("idle", IDLE, run.count);
+        add_contender("learn", LEARN, run.count);
+        return;
+    }
+    for (size_t i = 1; i <= run.count; i++) {
+        snprintf(name, sizeof(name), "%zu", i);
+        add_contender(name, SERVERS, i);
+    }
+    add_contender("active", ACTIVE, run.count);
+    if (processes)
+        add_contender("process", PROCESS, 0);
+}
+
+static void emit(enum operation operation, const char *name, const char *what, size_t param,
+                 const char *unit, double value)
+{
+    char text[40];
+
+    snprintf(text, sizeof(text), "%s_%s%s", names[operation], name, what);
+    bench_emit(text, param, unit, value);
+}
+
+static void emit_cell(enum operation operation, size_t param)
+{
+    struct contender *plain = &run.contenders[0];
+
+    for (size_t i = 0; i < run.contender_count; i++)
+        for (size_t round = 0; round < run.rounds; round++)
+            run.contenders[i].parts[round] = run.contenders[i].rates[round] / plain->rates[round];
+    for (size_t i = 0; i < run.contender_count; i++) {
+        struct contender *c = &run.contenders[i];
+
+        emit(operation, c->name, "", param, "M/s", bench_median(c->rates, run.rounds));
+        if (run.learns && c != plain)
+            emit(operation, c->name, "_part", param, "1", bench_median(c->parts, run.rounds));
+    }
 }
 
 /* One size and number outstanding, all contenders. */
 static void cell(enum operation operation, size_t bytes, size_t window, size_t ms)
 {
-    static double rates[SERVERS_MOST + 4][ROUNDS_MOST];
-    char name[32];
+    pamix_servers_status_t before = {0}, after = {0};
 
-    run.learning = create(run.count, false, true);
-    PAMI_OK(PAMIX_Servers_start(run.learning));
-    rate(operation, run.learning, bytes, window, WARM_UP * ms);
-    stop(run.learning);
+    if (run.learns) {
+        run.learning = create(LEARN, run.count);
+        PAMI_OK(PAMIX_Servers_start(run.learning));
+        rate(operation, run.learning, bytes, window, run.warm);
+        stop(run.learning);
+        PAMI_OK(PAMIX_Servers_query(run.learning, PAMIX_SERVERS_ALL, &before));
+    }
     for (size_t round = 0; round < run.rounds; round++)
-        for (size_t i = 0; i < run.count + 4; i++)
-            if (takes_part(i)) {
-                pamix_servers_t servers = start(i);
+        for (size_t i = 0; i < run.contender_count; i++) {
+            struct contender *contender = &run.contenders[(i + round) % run.contender_count];
+            pamix_servers_t servers = start(contender);
 
-                rates[i][round] = rate(operation, servers, bytes, window, ms);
-                stop(servers);
-            }
-    for (size_t i = 0; i < run.count + 4; i++)
-        if (takes_part(i)) {
-            name_contender(name, sizeof(name), operation, i);
-            bench_emit(name, bytes * 1000 + window, "M/s", bench_median(rates[i], run.rounds));
+            contender->rates[round] =
+                rate(operation, contender->what == IDLE ? NULL : servers, bytes, window, ms);
+            stop(servers);
         }
+    emit_cell(operation, bytes * 1000 + window);
+    if (!run.learns)
+        return;
+    PAMI_OK(PAMIX_Servers_query(run.learning, PAMIX_SERVERS_ALL, &after));
+    after.forwarded -= before.forwarded;
+    emit(operation, "forwarded", "", bytes * 1000 + window, "1",
+         (double)after.forwarded / (double)(after.forwarded + after.direct - before.direct));
     PAMI_OK(PAMIX_Servers_destroy(&run.learning));
 }
 
@@ -295,7 +362,7 @@ static void measure(int argc, char **argv)
         for (size_t w = 0; w < sizeof(windows) / sizeof(windows[0]); w++) {
             cell(PUT, bytes, windows[w], ms);
             cell(GET, bytes, windows[w], ms);
-            if (run.only_learn)
+            if (run.learns)
                 cell(SEND, bytes, windows[w], ms);
         }
 }
@@ -304,6 +371,7 @@ int main(int argc, char **argv)
 {
     size_t count = bench_option(argc, argv, "--servers", 2);
     pamix_servers_t servers;
+    bool processes;
 
     run.rounds = bench_option(argc, argv, "--rounds", 3);
     run.split = bench_option(argc, argv, "--split", 256 << 10);
@@ -316,15 +384,19 @@ int main(int argc, char **argv)
         bench_die("--max: at most %zu; --step: at least 2", SPAN);
     run.count = count;
     run.packets = bench_flag(argc, argv, "--packets");
-    run.only_learn = bench_flag(argc, argv, "--learn");
+    run.learns = bench_flag(argc, argv, "--learn");
+    run.warm = bench_option(argc, argv, "--warm", 200);
     job_open(&run.job, 1 + count);
     job_need_tasks(&run.job, 2);
     share_address(SPAN, bench_flag(argc, argv, "--heap"));
-    run.job.ncontexts = 1; /* that this program advances */
-    stop(start(count));    /* the first start decides how many threads there are */
-    run.processes = PAMIX_Servers_attach(run.job.client, NULL, &servers) == PAMI_SUCCESS;
-    if (run.processes)
+    run.job.ncontexts = 1;            /* that this program advances */
+    servers = create(SERVERS, count); /* the first start decides how many threads there are */
+    PAMI_OK(PAMIX_Servers_start(servers));
+    stop(servers);
+    processes = PAMIX_Servers_attach(run.job.client, NULL, &servers) == PAMI_SUCCESS;
+    if (processes)
         PAMI_OK(PAMIX_Servers_destroy(&servers));
+    add_contenders(processes);
     if (run.job.task != 0)
         serve();
     else

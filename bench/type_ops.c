@@ -248,13 +248,20 @@ struct double_int {
     int index;
 };
 
+#ifdef __clang__
+#define NOT_VECTORISED
+#define SCALAR_LOOP _Pragma("clang loop vectorize(disable) interleave(disable)")
+#else
+#define NOT_VECTORISED , optimize("no-tree-vectorize")
+#define SCALAR_LOOP
+#endif
 #define SCALAR(name, c_type, statement)                                                            \
-    static __attribute__((noinline, optimize("no-tree-vectorize"))) void name(size_t block,        \
-                                                                              size_t data)         \
+    static __attribute__((noinline NOT_VECTORISED)) void name(size_t block, size_t data)           \
     {                                                                                              \
         c_type *t = (void *)packed;                                                                \
         const c_type *s = (void *)strided;                                                         \
         (void)block;                                                                               \
+        SCALAR_LOOP                                                                                \
         for (size_t i = 0; i < data / sizeof(c_type); i++) {                                       \
             statement;                                                                             \
         }                                                                                          \

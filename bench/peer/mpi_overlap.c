@@ -14,7 +14,8 @@
 
 enum {
     ASK = 1,
-    DATA
+    DATA,
+    READY
 };
 
 static struct {
@@ -53,6 +54,15 @@ static void port_finish(void)
     MPI_OK(MPI_Wait(&port.request, MPI_STATUS_IGNORE));
 }
 
+static void port_ready(void)
+{
+    if (overlap_port.rank == 1) {
+        MPI_OK(MPI_Send(NULL, 0, MPI_BYTE, 0, READY, MPI_COMM_WORLD));
+    } else {
+        MPI_OK(MPI_Recv(NULL, 0, MPI_BYTE, 1, READY, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    }
+}
+
 static void port_serve(size_t bytes, uint64_t seed)
 {
     MPI_OK(MPI_Recv(NULL, 0, MPI_BYTE, 0, ASK, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
@@ -89,6 +99,7 @@ int main(int argc, char **argv)
     overlap_port.begin = port_begin;
     overlap_port.poll = port_poll;
     overlap_port.finish = port_finish;
+    overlap_port.ready = port_ready;
     overlap_port.serve = port_serve;
     overlap_port.tell = port_tell;
     overlap_main(argc, argv);

@@ -61,7 +61,8 @@ void report_phase(struct report *report, const char *phase)
     report_progress(report, "%s", phase);
 }
 
-void report_clear(struct report *report)
+/* Forgets the line of progress, so that something else can be printed. */
+static void clear_progress(struct report *report)
 {
     if (report->line_open)
         fputs("\r\033[K", stderr);
@@ -87,7 +88,7 @@ void report_graph(struct report *report, const struct graph *graph)
     report->graph = graph;
     if (report->team->task != 0)
         return;
-    report_clear(report);
+    clear_progress(report);
     graph_name(&report->options->source, name, sizeof(name));
     printf("graph         %s; tasks %" PRIu32 ", nodes %" PRIu32 "\n", name, report->team->tasks,
            report->team->nodes);
@@ -108,7 +109,7 @@ void report_search(struct report *report, const struct search *search, const cha
     report->edges += (double)search->edges;
     if (report->team->task != 0)
         return;
-    report_clear(report);
+    clear_progress(report);
     if (report->count == 1)
         printf("%6s %10s %7s %10s %10s %10s %9s\n", "search", "root", "levels", "vertices", "edges",
                "seconds", "MTEPS");
@@ -137,7 +138,7 @@ void report_levels(struct report *report, const struct search *search)
 
     if (report->team->task != 0)
         return;
-    report_clear(report);
+    clear_progress(report);
     vertex_print(report, "distance from ", search->root);
     printf("\n");
     for (uint32_t level = 0; level < search->levels; level++)
@@ -174,7 +175,7 @@ void report_summary(struct report *report)
     median = (report->teps[(n - 1) / 2] + report->teps[n / 2]) / 2;
     for (uint32_t i = 0; i < n; i++)
         inverse += 1 / report->teps[i];
-    report_clear(report);
+    clear_progress(report);
     printf("MTEPS         min %.3f, median %.3f, harmonic mean %.3f, max %.3f\n",
            report->teps[0] / 1e6, median / 1e6, n / inverse / 1e6, report->teps[n - 1] / 1e6);
     if (report->options->check)

@@ -35,9 +35,6 @@ void report_phase(struct report *report, const char *phase);
 void report_progress(struct report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Forgets the line of progress, so that something else can be printed. */
-void report_clear(struct report *report);
-
 void report_graph(struct report *report, const struct graph *graph);
 
 /* `verdict` is "valid", "WRONG" or "unchecked". */

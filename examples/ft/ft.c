@@ -271,7 +271,7 @@ int main(int argc, char **argv)
     seconds = run(&f, threaded != 0);
     right = verify(&f);
     if (f.all.task == 0) {
-        printf("class %c: %zu x %zu x %zu points, %zu tasks, %zu slabs%s: %d iterations in %.3f s, "
+        printf("class %c: %zu x %zu x %zu points, %zu tasks, %zu slabs%s: %d iterations in %.4f s, "
                "of these %.3f s waiting\n",
                f.class->name, f.class->n[0], f.class->n[1], f.class->n[2], f.all.tasks, f.slabs,
                threaded ? ", a thread" : "", CLASS_ITERATIONS, seconds, f.waiting);

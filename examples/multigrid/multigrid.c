@@ -112,7 +112,7 @@ static bool report(const struct solver *s, double seconds, uint64_t wrong)
 
     printf("%zu x %zu x %zu blocks, %zu grids from %zu^3 points on, %zu of them shared out\n",
            m->tasks[0], m->tasks[1], m->tasks[2], m->levels, s->n - 1, m->shared);
-    printf("%zu cycles in %.3f s, %.2f million points a second; largest residual %.2e, was %.2e\n",
+    printf("%zu cycles in %.4f s, %.2f million points a second; largest residual %.2e, was %.2e\n",
            s->cycles, seconds, points * (double)s->cycles / seconds / 1e6, s->norm[s->cycles],
            s->norm[0]);
     printf("a cycle leaves %.3f of the residual; difference from the exact solution %.2e\n",
