@@ -378,6 +378,8 @@ static bool run_skip(struct shared_machine *skip)
         atomic_store_explicit(&arena_line(arena, LINE_POST, skip->posted, arena->rank)->count,
                               skip->stamp, memory_order_release);
     }
+    if (skip->failure == PAMI_ERROR) /* a later stamp would say that they disagree */
+        arena->line_used[arena_place(arena, skip->tick)] = skip->tick + 1;
     if (skip->counted)
         arrive(skip, skip->tick - GROUP_BLOCK); /* of the collective itself */
     return true;

@@ -13,7 +13,7 @@ static void skip_done(struct shared_machine *skip, pami_result_t result)
     free(skip);
 }
 
-static void skip_before(struct arena *arena, uint64_t tick, bool counts)
+static void skip_before(struct arena *arena, uint64_t tick, pami_result_t why, bool counts)
 {
     struct shared_machine *skip = calloc(1, sizeof(*skip));
     struct list *place = arena->machines.prev;
@@ -25,10 +25,11 @@ static void skip_before(struct arena *arena, uint64_t tick, bool counts)
     skip->arena = arena;
     skip->done = skip_done;
     skip->tick = tick - 1;
-    skip->stamp = tick << ARENA_CHECK_BITS | ARENA_DISAGREE;
+    skip->stamp =
+        tick << ARENA_CHECK_BITS | (why == PAMI_ERROR ? ARENA_FAILED_ELSEWHERE : ARENA_DISAGREE);
     skip->segments = 1;
     skip->started = skip->abandoned = true;
-    skip->failure = PAMI_INVAL;
+    skip->failure = why;
     skip->counted = counts;
     while (place != &arena->machines &&
            list_entry(place, struct shared_machine, link)->tick >= tick)
@@ -48,9 +49,9 @@ void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, bool c
         if (arena->identity != identity || arena->closing)
             continue;
         if (arena->channel != 0)
-            skip_before(arena, arena_tick(next), false);
+            skip_before(arena, arena_tick(next), PAMI_INVAL, false);
         else if (counts && arena->crowded && arena->size > 2 && arena->state == ARENA_READY)
-            skip_before(arena, arena_tick(next), true);
+            skip_before(arena, arena_tick(next), PAMI_INVAL, true);
     }
 }
 
@@ -60,10 +61,11 @@ void shared_abandon(struct shared_machine *machine, pami_result_t result)
 
     machine->failure = result;
     machine->abandoned = machine->started = true;
-    if (arena->state == ARENA_OPENING && result == PAMI_INVAL) {
-        /* Others may not want it at all: it may never be opened. */
+    if (arena->state == ARENA_OPENING) {
+        /* Others may not want it at all, or the leader may have destroyed the geometry since it
+         * failed there: it may never be opened. */
         list_remove(&machine->link);
-        skip_before(arena, machine->tick + 1, false);
+        skip_before(arena, machine->tick + 1, result, false);
         machine->done(machine, PAMI_EAGAIN);
     } else if (arena->machines.next == &machine->link) {
         shared_poll_later(arena);
