@@ -23,8 +23,8 @@ static struct shared_machine *first_of(const struct arena *arena)
 
 static size_t ask_members(struct arena *arena, const struct shared_machine *machine)
 {
-    /* What only says that ticks are over is about the one before its own, the last of a block. */
-    uint64_t tick = machine->tick - (machine->row == NULL);
+    /* No run has the last tick of a block: what says that it is over is about the one before. */
+    uint64_t tick = machine->tick - (machine->tick % (GROUP_BLOCK + 1) == GROUP_BLOCK);
     const struct flight_head head = {
         .identity = arena->identity,
         .sequence = (uint32_t)arena_number(tick),

@@ -376,7 +376,7 @@ static bool run_skip(struct shared_machine *skip)
         if (!arena_all_done(arena, lines))
             return false;
         atomic_store_explicit(&arena_line(arena, LINE_POST, skip->posted, arena->rank)->count,
-                              skip->stamp, memory_order_release);
+                              stamp_of_failure(skip), memory_order_release);
     }
     if (skip->failure == PAMI_ERROR) /* a later stamp would say that they disagree */
         arena->line_used[arena_place(arena, skip->tick)] = skip->tick + 1;

@@ -13,10 +13,12 @@ static void skip_done(struct shared_machine *skip, pami_result_t result)
     free(skip);
 }
 
-static void skip_before(struct arena *arena, uint64_t tick, pami_result_t why, bool counts)
+/* All ticks before that of the stamp, the last one because of `why`. */
+static void skip_before(struct arena *arena, uint64_t stamp, pami_result_t why, bool counts)
 {
     struct shared_machine *skip = calloc(1, sizeof(*skip));
     struct list *place = arena->machines.prev;
+    uint64_t tick = stamp >> ARENA_CHECK_BITS;
 
     if (skip == NULL) {
         arena_break(arena, tick - 1);
@@ -25,8 +27,7 @@ static void skip_before(struct arena *arena, uint64_t tick, pami_result_t why, b
     skip->arena = arena;
     skip->done = skip_done;
     skip->tick = tick - 1;
-    skip->stamp =
-        tick << ARENA_CHECK_BITS | (why == PAMI_ERROR ? ARENA_FAILED_ELSEWHERE : ARENA_DISAGREE);
+    skip->stamp = stamp;
     skip->segments = 1;
     skip->started = skip->abandoned = true;
     skip->failure = why;
@@ -41,6 +42,7 @@ static void skip_before(struct arena *arena, uint64_t tick, pami_result_t why, b
 
 void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, bool counts)
 {
+    uint64_t stamp = arena_tick(next) << ARENA_CHECK_BITS;
     struct list *item;
 
     list_for_each (item, &shared->arenas) {
@@ -49,9 +51,9 @@ void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, bool c
         if (arena->identity != identity || arena->closing)
             continue;
         if (arena->channel != 0)
-            skip_before(arena, arena_tick(next), PAMI_INVAL, false);
+            skip_before(arena, stamp, PAMI_INVAL, false);
         else if (counts && arena->crowded && arena->size > 2 && arena->state == ARENA_READY)
-            skip_before(arena, arena_tick(next), PAMI_INVAL, true);
+            skip_before(arena, stamp, PAMI_INVAL, true);
     }
 }
 
@@ -65,7 +67,8 @@ void shared_abandon(struct shared_machine *machine, pami_result_t result)
         /* Others may not want it at all, or the leader may have destroyed the geometry since it
          * failed there: it may never be opened. */
         list_remove(&machine->link);
-        skip_before(arena, machine->tick + 1, result, false);
+        skip_before(arena, machine->stamp - (result == PAMI_INVAL ? machine->check : 0), result,
+                    false);
         machine->done(machine, PAMI_EAGAIN);
     } else if (arena->machines.next == &machine->link) {
         shared_poll_later(arena);
