@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 #include "bootstrap/bootstrap.h"
@@ -16,12 +17,14 @@
 #include "client/torus.h"
 #include "util/error.h"
 
-struct extension;
-
+/* Either a function that is the same for everybody, or what `find` says of a client. */
 struct symbol {
     const char *name;
-    void *(*find)(const struct extension *);
+    void (*function)(void);
+    void *(*find)(const struct client *client);
 };
+
+#define FUNCTION(f) .function = (void (*)(void))(f)
 
 /* Of the whole process or, with prepare, of a client. */
 struct extension_row {
@@ -55,68 +58,42 @@ static int prepare_local(struct client *client)
     return 0;
 }
 
-static void *local_base(const struct extension *extension)
+static void *local_base(const struct client *client)
 {
-    return extension->client->is_local;
+    return client->is_local;
 }
 
 /* Stride and mask are integers in a pointer's clothes. */
-static void *local_one(const struct extension *extension)
+static void *local_one(const struct client *client)
 {
-    (void)extension;
+    (void)client;
     return (void *)(uintptr_t)1;
 }
 
 static const struct symbol local_symbols[] = {
-    {"base", local_base}, {"stride", local_one}, {"bitmask", local_one}, {NULL, NULL}};
+    {"base", .find = local_base},
+    {"stride", .find = local_one},
+    {"bitmask", .find = local_one},
+    {NULL},
+};
 
 /* ---- EXT_async_progress ---- */
 
-static void *find_register(const struct extension *extension)
-{
-    (void)extension;
-    return (void *)(uintptr_t)async_register;
-}
-
-static void *find_enable(const struct extension *extension)
-{
-    (void)extension;
-    return (void *)(uintptr_t)async_enable;
-}
-
-static void *find_disable(const struct extension *extension)
-{
-    (void)extension;
-    return (void *)(uintptr_t)async_disable;
-}
-
 static const struct symbol async_symbols[] = {
-    {"register", find_register}, {"enable", find_enable}, {"disable", find_disable}, {NULL, NULL}};
+    {"register", FUNCTION(async_register)},
+    {"enable", FUNCTION(async_enable)},
+    {"disable", FUNCTION(async_disable)},
+    {NULL},
+};
 
 /* ---- EXT_torus_network ---- */
 
-static void *find_information(const struct extension *extension)
-{
-    (void)extension;
-    return (void *)(uintptr_t)torus_information;
-}
-
-static void *find_task2torus(const struct extension *extension)
-{
-    (void)extension;
-    return (void *)(uintptr_t)torus_of_task;
-}
-
-static void *find_torus2task(const struct extension *extension)
-{
-    (void)extension;
-    return (void *)(uintptr_t)torus_to_task;
-}
-
-static const struct symbol torus_symbols[] = {{"information", find_information},
-                                              {"task2torus", find_task2torus},
-                                              {"torus2task", find_torus2task},
-                                              {NULL, NULL}};
+static const struct symbol torus_symbols[] = {
+    {"information", FUNCTION(torus_information)},
+    {"task2torus", FUNCTION(torus_of_task)},
+    {"torus2task", FUNCTION(torus_to_task)},
+    {NULL},
+};
 
 /* ---- EXT_test_extension ---- */
 
@@ -137,20 +114,11 @@ static void test_bar(struct test_record *record)
     snprintf(record->func, sizeof(record->func), "%s", __func__);
 }
 
-static void *test_find_foo(const struct extension *extension)
-{
-    (void)extension;
-    return (void *)(uintptr_t)test_foo;
-}
-
-static void *test_find_bar(const struct extension *extension)
-{
-    (void)extension;
-    return (void *)(uintptr_t)test_bar;
-}
-
 static const struct symbol test_symbols[] = {
-    {"foo", test_find_foo}, {"bar", test_find_bar}, {NULL, NULL}};
+    {"foo", FUNCTION(test_foo)},
+    {"bar", FUNCTION(test_bar)},
+    {NULL},
+};
 
 /* ---- the table ---- */
 
@@ -251,7 +219,8 @@ void *PAMI_Extension_symbol(pami_extension_t handle, const char *name)
     }
     for (const struct symbol *symbol = extension->row->symbols; symbol->name != NULL; symbol++)
         if (strcasecmp(symbol->name, name) == 0)
-            return symbol->find(extension);
+            return symbol->find != NULL ? symbol->find(extension->client)
+                                        : (void *)(uintptr_t)symbol->function;
     error_set(PAMI_INVAL, "PAMI_Extension_symbol: name: %s has no '%s'", extension->row->name,
               name);
     return NULL;

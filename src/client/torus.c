@@ -24,12 +24,25 @@ enum {
 static size_t coord[DIMENSIONS], size[DIMENSIONS], wraps[DIMENSIONS];
 static const struct torus_information grid = {DIMENSIONS, coord, size, wraps};
 
+/* Of a task of the job: its launcher has told that of all of them. */
 static uint32_t node_of(struct bootstrap *bootstrap, uint32_t task)
 {
     uint32_t node = 0;
 
     bootstrap_node_of(bootstrap, task, &node);
     return node;
+}
+
+/* Only a child made by fork is without its launcher here. */
+static pami_result_t launcher_of(const char *function, struct bootstrap **bootstrap)
+{
+    char why[ERROR_TEXT_MAX];
+    int error = bootstrap_open(bootstrap);
+
+    if (error == 0)
+        return PAMI_SUCCESS;
+    PAMI_Error_text(why, sizeof why);
+    return error_set(error_from_errno(error), "%s: %s", function, why);
 }
 
 int torus_prepare(struct client *client)
@@ -65,11 +78,15 @@ const struct torus_information *torus_information(void)
 pami_result_t torus_of_task(pami_task_t task, size_t *address)
 {
     struct bootstrap *bootstrap;
+    pami_result_t result;
     size_t place = 0;
     uint32_t node;
 
-    if (address == NULL || bootstrap_open(&bootstrap) != 0)
+    if (address == NULL)
         return error_set(PAMI_INVAL, "task2torus: address: NULL");
+    result = launcher_of("task2torus", &bootstrap);
+    if (result != PAMI_SUCCESS)
+        return result;
     if (task >= bootstrap->tasks) {
         bootstrap_close(bootstrap);
         return error_set(PAMI_INVAL, "task2torus: task: %u is outside the job", (unsigned)task);
@@ -86,11 +103,15 @@ pami_result_t torus_of_task(pami_task_t task, size_t *address)
 pami_result_t torus_to_task(const size_t *address, pami_task_t *task)
 {
     struct bootstrap *bootstrap;
+    pami_result_t result;
     uint32_t other, tasks;
     size_t place = 0;
 
-    if (address == NULL || task == NULL || bootstrap_open(&bootstrap) != 0)
-        return error_set(PAMI_INVAL, "torus2task: address or task: NULL");
+    if (address == NULL || task == NULL)
+        return error_set(PAMI_INVAL, "torus2task: %s: NULL", address == NULL ? "address" : "task");
+    result = launcher_of("torus2task", &bootstrap);
+    if (result != PAMI_SUCCESS)
+        return result;
     tasks = bootstrap->tasks;
     for (other = 0; other < tasks; other++)
         if (node_of(bootstrap, other) == address[NODE] && place++ == address[PLACE])

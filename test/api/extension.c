@@ -9,6 +9,7 @@
 #include "api_test.h"
 
 #include <stddef.h>
+#include <sys/wait.h>
 
 struct bar {
     size_t line;
@@ -102,6 +103,21 @@ static void test_extension(pami_client_t client)
     CHECK(memchr(result.func, '\0', sizeof result.func) != NULL && result.func[0] != '\0');
 }
 
+/* A child made by fork has no launcher that could tell where tasks are. */
+static void torus_of_child(pami_result_t (*task2torus)(pami_task_t, size_t *))
+{
+    size_t address[2];
+    int status;
+    pid_t child = fork();
+
+    CHECK(child >= 0);
+    if (child == 0) {
+        CHECK_REFUSED(task2torus(0, address), PAMI_ERROR, "forked");
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 struct torus {
     size_t dims, *coord, *size, *torus;
 };
@@ -135,7 +151,11 @@ static void torus(const char *name)
         if (task == job.task)
             CHECK(memcmp(address, grid->coord, sizeof address) == 0);
     }
-    CHECK_RESULT(task2torus(task, address), PAMI_INVAL);
+    CHECK_REFUSED(task2torus(task, address), PAMI_INVAL, "task:");
+    CHECK_REFUSED(task2torus(0, NULL), PAMI_INVAL, "address:");
+    CHECK_REFUSED(torus2task(NULL, &task), PAMI_INVAL, "address:");
+    CHECK_REFUSED(torus2task(address, NULL), PAMI_INVAL, "task:");
+    torus_of_child(task2torus);
     for (address[0] = 0; address[0] <= grid->size[0]; address[0]++)
         for (address[1] = 0; address[1] <= grid->size[1]; address[1]++)
             found += torus2task(address, &task) == PAMI_SUCCESS;
