@@ -63,56 +63,66 @@ struct lane *request_lane(struct servers *servers, struct context *context)
     return lane_of("PAMIX_SERVERS_FETCH", servers, context, &result);
 }
 
-struct lane *lane_of(const char *function, struct servers *servers, pami_context_t handle,
-                     pami_result_t *result)
+/* Whether a context that is there may have a lane, which it has not yet. */
+static pami_result_t check_context(const char *function, const struct servers *servers,
+                                   const struct context *context)
 {
-    struct context *context = context_from_handle(handle);
-    struct lane *lane;
+    if (context->core != servers->core)
+        return error_set(PAMI_INVAL, "%s: context: is not of the servers' client", function);
+    for (unsigned i = 0; i < servers->count; i++)
+        if (servers->contexts[i] == (pami_context_t)context)
+            return error_set(PAMI_INVAL, "%s: context: belongs to server %u", function, i);
+    if (atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed) != NULL)
+        return error_set(PAMI_INVAL, "%s: context: is not one of those that there were", function);
+    return PAMI_SUCCESS;
+}
 
-    *result = PAMI_INVAL;
-    if (unlikely(servers == NULL || context == NULL)) {
-        error_set(PAMI_INVAL, "%s: %s", function,
-                  servers == NULL ? "servers: NULL" : "context: not a context");
-        return NULL;
-    }
-    lane = atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
-    if (likely(lane != NULL && lane->context == context))
-        return lane;
-    if (context->core != servers->core) {
-        error_set(PAMI_INVAL, "%s: context: is not of the servers' client", function);
-        return NULL;
-    }
-    for (unsigned i = 0; i < servers->count; i++) {
-        if (servers->contexts[i] == handle) {
-            error_set(PAMI_INVAL, "%s: context: belongs to server %u", function, i);
-            return NULL;
-        }
-    }
-    if (lane != NULL) {
-        error_set(PAMI_INVAL, "%s: context: is not one of those that there were", function);
-        return NULL;
-    }
-    lane = aligned_alloc(CACHE_LINE, sizeof(*lane));
-    if (lane == NULL) {
-        *result = error_set(PAMI_ENOMEM, "%s: out of memory", function);
-        return NULL;
-    }
+/* 0, -ENOMEM, or -EBUSY: the context has a lane at other processes. */
+static int lane_new(struct servers *servers, struct context *context, struct lane **out)
+{
+    struct lane *lane = aligned_alloc(CACHE_LINE, sizeof(*lane));
+    int error;
+
+    if (lane == NULL)
+        return -ENOMEM;
     memset(lane, 0, sizeof(*lane));
     list_init(&lane->records);
     lane->servers = servers;
     lane->context = context;
     lane->next = context->offset % servers->count;
     pool_init(&lane->requests, sizeof(struct request), CACHE_LINE);
-    if (servers->processes) {
-        int error = process_lane(lane);
-
-        if (error != 0) {
-            free(lane);
-            *result = error_set(error == -EBUSY ? PAMI_INVAL : PAMI_ENOMEM, "%s: context: %s",
-                                function, error == -EBUSY ? "uses other servers" : "out of memory");
-            return NULL;
-        }
+    error = servers->processes ? process_lane(lane) : 0;
+    if (error != 0) {
+        free(lane);
+        return error;
     }
     atomic_store_explicit(&servers->lanes[context->offset], lane, memory_order_release);
-    return lane;
+    *out = lane;
+    return 0;
+}
+
+struct lane *lane_of(const char *function, struct servers *servers, pami_context_t handle,
+                     pami_result_t *result)
+{
+    struct context *context = context_from_handle(handle);
+    struct lane *lane;
+    int error;
+
+    if (unlikely(servers == NULL || context == NULL)) {
+        *result = error_set(PAMI_INVAL, "%s: %s", function,
+                            servers == NULL ? "servers: NULL" : "context: not a context");
+        return NULL;
+    }
+    lane = atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
+    if (likely(lane != NULL && lane->context == context))
+        return lane;
+    *result = check_context(function, servers, context);
+    if (*result != PAMI_SUCCESS)
+        return NULL;
+    error = lane_new(servers, context, &lane);
+    if (error == -EBUSY)
+        *result = error_set(PAMI_INVAL, "%s: context: uses other servers", function);
+    else if (error != 0)
+        *result = error_set(PAMI_ENOMEM, "%s: out of memory", function);
+    return error == 0 ? lane : NULL;
 }

@@ -329,11 +329,15 @@ pami_result_t PAMIX_Servers_attach(pami_client_t handle, const pamix_servers_con
     struct heap_view view = {0, 0, NULL};
     struct servers *servers;
     struct device *device;
+    pami_result_t result;
 
     if (client == NULL)
         return error_set(PAMI_INVAL, "PAMIX_Servers_attach: client: not a client");
     if (out == NULL)
         return error_set(PAMI_INVAL, "PAMIX_Servers_attach: servers: NULL");
+    result = servers_config_check("PAMIX_Servers_attach", config);
+    if (result != PAMI_SUCCESS)
+        return result;
     count_found = find_domain(&client->core, &first, &step);
     if (count_found == 0)
         return error_set(PAMI_ERROR, "PAMIX_Servers_attach: client: no server processes serve it; "

@@ -74,6 +74,13 @@ static pami_result_t policy_check(const char *function, const pamix_servers_poli
 
 /* ---- create, destroy ---- */
 
+pami_result_t servers_config_check(const char *function, const pamix_servers_config_t *config)
+{
+    if (config != NULL && config->queue > QUEUE_MOST)
+        return error_set(PAMI_INVAL, "%s: config: queue: more than %u", function, QUEUE_MOST);
+    return PAMI_SUCCESS;
+}
+
 static pami_result_t create_check(pami_context_t contexts[], size_t count,
                                   const pamix_servers_config_t *config)
 {
@@ -95,9 +102,7 @@ static pami_result_t create_check(pami_context_t contexts[], size_t count,
             return error_set(PAMI_INVAL, "%s: contexts: of several clients", function);
     if (first->core->simulated)
         return error_set(PAMI_INVAL, "%s: contexts: of a simulation", function);
-    if (config != NULL && config->queue > QUEUE_MOST)
-        return error_set(PAMI_INVAL, "%s: config: queue: more than %u", function, QUEUE_MOST);
-    return PAMI_SUCCESS;
+    return servers_config_check(function, config);
 }
 
 static size_t queue_slots(const pamix_servers_config_t *config)

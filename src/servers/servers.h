@@ -288,7 +288,10 @@ struct lane *request_lane(struct servers *servers, struct context *context);
 /* fetch.c: the mover. */
 int servers_fetch(struct mover *mover, const struct mover_fetch *fetch);
 
-/* servers.c: without any servers in it. NULL: out of memory. */
+/* servers.c */
+pami_result_t servers_config_check(const char *function, const pamix_servers_config_t *config);
+
+/* Without any servers in it; `config` has been checked. NULL: out of memory. */
 struct servers *servers_new(struct client_core *core, size_t count,
                             const pamix_servers_config_t *config);
 

@@ -17,9 +17,8 @@
  * Run: tasks=2 servers=1 args="1 0" env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2"
  */
 #define TEST_LIMIT 40 /* many threads */
-#include "rma.h"
+#include "servers.h"
 
-#include <pamix.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -49,7 +48,7 @@ struct worker {
     pami_context_t context;
     struct reception reception;
     uint32_t sent[16][THREADS_MAX];
-    size_t local, remote, refused;
+    size_t local, remote;
     size_t due; /* messages, so far */
 };
 
@@ -162,7 +161,6 @@ static void send_one(struct worker *worker, size_t task, size_t offset, size_t *
         .send = test_message(job_endpoint(&job, task, offset), MESSAGE_ID, &header, sizeof header,
                              pattern + number % 256, bytes),
     };
-    pami_result_t result;
 
     if (bytes > 100 || number % 3 == 0) {
         message.events = (pami_send_event_t){.cookie = worker, .local_fn = on_local};
@@ -172,19 +170,13 @@ static void send_one(struct worker *worker, size_t task, size_t offset, size_t *
             *remote += 1;
         }
     }
-    for (;;) {
-        if (message.events.local_fn == NULL && number % 2 == 0 && bytes <= 100)
-            result = TEST_CALL(PAMIX_Servers_send_immediate(servers, worker->context, &message.send,
-                                                            PAMIX_SERVERS_ORDERED));
-        else
-            result = TEST_CALL(
-                PAMIX_Servers_send(servers, worker->context, &message, PAMIX_SERVERS_ORDERED));
-        if (result != PAMI_EAGAIN)
-            break;
-        worker->refused++;
-        advance_own(worker);
-    }
-    CHECK_OK(result);
+    if (message.events.local_fn == NULL && number % 2 == 0 && bytes <= 100)
+        SERVERS_REQUEST(advance_own(worker),
+                        PAMIX_Servers_send_immediate(servers, worker->context, &message.send,
+                                                     PAMIX_SERVERS_ORDERED));
+    else
+        SERVERS_REQUEST(advance_own(worker), PAMIX_Servers_send(servers, worker->context, &message,
+                                                                PAMIX_SERVERS_ORDERED));
     memset(&message, 0x5a, sizeof message);
     memset(&header, 0x5a, sizeof header);
 }
@@ -253,15 +245,9 @@ static size_t length(size_t i)
 static void request(struct worker *worker, pami_put_simple_t *put, pami_get_simple_t *get,
                     unsigned flags)
 {
-    pami_result_t result;
-
-    while ((result = TEST_CALL(put != NULL ? PAMIX_Servers_put(servers, worker->context, put, flags)
-                                           : PAMIX_Servers_get(servers, worker->context, get,
-                                                               flags))) == PAMI_EAGAIN) {
-        worker->refused++;
-        advance_own(worker);
-    }
-    CHECK_OK(result);
+    SERVERS_REQUEST(advance_own(worker),
+                    put != NULL ? PAMIX_Servers_put(servers, worker->context, put, flags)
+                                : PAMIX_Servers_get(servers, worker->context, get, flags));
 }
 
 static void one_put(struct worker *worker, size_t task, size_t i, unsigned char *from,
@@ -300,12 +286,8 @@ static void one_get(struct worker *worker, size_t task, size_t i, unsigned char 
 static unsigned char *memory(size_t bytes)
 {
     static atomic_uint turn;
-    void *at;
 
-    if (atomic_fetch_add(&turn, 1) % 4 < 2)
-        return test_zalloc(bytes);
-    CHECK_OK(PAMIX_Mem_alloc(job.client, bytes, 64, PAMIX_MEM_ANY, &at));
-    return memset(at, 0, bytes);
+    return atomic_fetch_add(&turn, 1) % 4 < 2 ? test_zalloc(bytes) : servers_memory(&job, bytes);
 }
 
 static void memory_free(unsigned char *at)
@@ -324,15 +306,12 @@ static void transfers(struct worker *worker, size_t task, size_t seed)
     unsigned char *from = memory(PUTS * PUT_BYTES), *back = memory(PUTS * PUT_BYTES);
     struct expect expect[PUTS];
     bool fenced = false;
-    pami_result_t result;
 
     test_fill(from, PUTS * PUT_BYTES, seed, 0);
     for (size_t i = 0; i < PUTS; i++)
         one_put(worker, task, i, from, &expect[i]);
-    while ((result = TEST_CALL(PAMIX_Servers_fence(servers, worker->context, rma_on_fence,
-                                                   &fenced))) == PAMI_EAGAIN)
-        advance_own(worker);
-    CHECK_OK(result);
+    SERVERS_REQUEST(advance_own(worker),
+                    PAMIX_Servers_fence(servers, worker->context, rma_on_fence, &fenced));
     WAIT_WITH(advance_own(worker), fenced);
     for (size_t i = 0; i < PUTS; i++)
         WAIT_WITH(advance_own(worker), expect[i].first == (i % 3 != 2 ? 1 : 0) &&
@@ -391,10 +370,9 @@ static void under_starts(struct worker *worker, size_t point)
 
 static void check_counters(void)
 {
-    pamix_servers_status_t all, one;
+    pamix_servers_status_t all = servers_status(servers), one;
     unsigned long long sum = 0;
 
-    CHECK_OK(PAMIX_Servers_query(servers, PAMIX_SERVERS_ALL, &all));
     CHECK(all.servers == servers_count && all.running);
     CHECK(all.forwarded == all.puts + all.gets + all.sends);
     CHECK(all.forwarded != 0 && all.direct != 0 && all.failed == 0);
@@ -428,6 +406,7 @@ static void *work(void *argument)
 static void refusals(void)
 {
     pami_context_t twice[2] = {job.context[0], job.context[0]};
+    pamix_servers_config_t huge = {.queue = SIZE_MAX};
     pamix_servers_t other;
     pami_put_simple_t put = {.rma = {.bytes = 8}};
     pamix_servers_policy_t policy;
@@ -438,6 +417,8 @@ static void refusals(void)
     CHECK_REFUSED(PAMIX_Servers_put(servers, processes ? NULL : job.context[threads], &put, 0),
                   PAMI_INVAL, "context");
     CHECK_REFUSED(PAMIX_Servers_attach(NULL, NULL, &other), PAMI_INVAL, "client");
+    CHECK_REFUSED(PAMIX_Servers_attach(job.client, &huge, &other), PAMI_INVAL, "queue");
+    CHECK_REFUSED(PAMIX_Servers_create(job.context, 1, &huge, &other), PAMI_INVAL, "queue");
     if (!processes)
         CHECK_REFUSED(PAMIX_Servers_attach(job.client, NULL, &other), PAMI_ERROR, "pamirun");
     CHECK_REFUSED(PAMIX_Servers_put(servers, job.context[0], NULL, 0), PAMI_INVAL, "parameters");
@@ -479,7 +460,6 @@ int main(int argc, char **argv)
 {
     pthread_t thread[THREADS_MAX];
     pamix_servers_config_t config = {.queue = 32};
-    bool stopped = false;
 
     if (argc > 2) {
         threads = strtoul(argv[1], NULL, 10);
@@ -498,15 +478,8 @@ int main(int argc, char **argv)
     rma_share(&job, &window, sizeof window, windows);
     for (size_t i = 0; i < threads; i++)
         workers[i] = (struct worker){.index = i, .context = job.context[i]};
-    if (processes) {
-        pamix_servers_status_t status;
-
-        CHECK_OK(PAMIX_Servers_attach(job.client, &config, &servers));
-        CHECK_OK(PAMIX_Servers_query(servers, PAMIX_SERVERS_ALL, &status));
-        servers_count = status.servers;
-    } else {
-        CHECK_OK(PAMIX_Servers_create(&job.context[threads], servers_count, &config, &servers));
-    }
+    servers = servers_make(&job, threads, servers_count, &config);
+    servers_count = servers_status(servers).servers;
     refusals();
     CHECK_OK(PAMIX_Servers_start(servers));
     job_barrier(&job);
@@ -517,10 +490,7 @@ int main(int argc, char **argv)
         CHECK(pthread_join(thread[i], NULL) == 0);
     failure();
     CHECK_RESULT(PAMIX_Servers_destroy(&servers), PAMI_EAGAIN);
-    CHECK_OK(PAMIX_Servers_stop(servers, job.context[0], rma_on_fence, &stopped));
-    WAIT_WITH(advance_own(&workers[0]), stopped);
-    CHECK_OK(PAMIX_Servers_destroy(&servers));
-    CHECK(servers == NULL);
+    servers_end(&job, &servers);
     rma_close(&job);
     free(window), free(windows);
     return 0;

@@ -16,9 +16,7 @@
  */
 #define TEST_LIMIT 60 /* many threads */
 #include "coll.h"
-#include "rma.h"
-
-#include <pamix.h>
+#include "servers.h"
 
 enum {
     MESSAGE_ID = 7,
@@ -37,15 +35,6 @@ static pami_geometry_t world;
 static unsigned char *send_area, *recv_area, *message, *landing, *local, *window, **windows;
 static size_t begun, landed, sent, added, ended;
 static bool stopping, learns;
-
-/* All of it in memory that server processes see. */
-static unsigned char *memory(size_t bytes)
-{
-    void *at;
-
-    CHECK_OK(PAMIX_Mem_alloc(job.client, bytes, 64, PAMIX_MEM_ANY, &at));
-    return memset(at, 0, bytes);
-}
 
 /* ---- messages ---- */
 
@@ -146,12 +135,8 @@ static void put_and_add(size_t round)
             .addr = {local + i * PUT_BYTES, place(windows[task], i)},
             .put = {on_put},
         };
-        pami_result_t result;
 
-        while ((result = TEST_CALL(PAMIX_Servers_put(servers, job.context[0], &put, 0))) ==
-               PAMI_EAGAIN)
-            job_advance(&job);
-        CHECK_OK(result);
+        SERVERS_REQUEST(job_advance(&job), PAMIX_Servers_put(servers, job.context[0], &put, 0));
         for (size_t k = 0; k < ADDS / PUTS + 1; k++)
             add_one((task + i + k) % job.tasks);
     }
@@ -257,11 +242,8 @@ static void open_servers(void)
     const char *option = getenv("PAMI_SERVERS_FETCH");
     bool fetches = option != NULL && strcmp(option, "off") != 0;
 
-    if (servers_count == 0)
-        CHECK_OK(PAMIX_Servers_attach(job.client, NULL, &servers));
-    else
-        CHECK_OK(PAMIX_Servers_create(&job.context[1], servers_count, NULL, &servers));
-    CHECK_OK(PAMIX_Servers_get_policy(servers, &policy));
+    servers = servers_make(&job, 1, servers_count, NULL);
+    policy = servers_policy(servers);
     learns = fetches && strcmp(option, "learn") == 0;
     CHECK(((policy.operations & PAMIX_SERVERS_FETCH) != 0) == fetches);
     CHECK_OK(PAMIX_Servers_start(servers));
@@ -269,17 +251,11 @@ static void open_servers(void)
 
 static void close_servers(void)
 {
-    bool stopped = false;
-    pamix_servers_status_t status;
-
     WAIT(&job, !stopping);
-    CHECK_OK(TEST_CALL(PAMIX_Servers_stop(servers, job.context[0], rma_on_fence, &stopped)));
-    WAIT(&job, stopped);
-    CHECK_OK(PAMIX_Servers_query(servers, PAMIX_SERVERS_ALL, &status));
     /* Where tasks share processors nothing but a wish of the receiver moves large data. */
     if (job.tasks > 1 && getenv("PAMI_YIELD") != NULL && !learns)
-        CHECK(status.gets > 0);
-    CHECK_OK(PAMIX_Servers_destroy(&servers));
+        CHECK(servers_status(servers).gets > 0);
+    servers_end(&job, &servers);
 }
 
 int main(int argc, char **argv)
@@ -298,10 +274,10 @@ int main(int argc, char **argv)
         test_dispatch(job.context[i], MESSAGE_ID, on_message, NULL, test_ordered());
     CHECK_OK(PAMI_Geometry_world(job.client, &world));
     window_bytes = 64 + job.tasks * PUTS * PUT_BYTES;
-    window = memory(window_bytes), local = memory(PUTS * PUT_BYTES);
-    message = memory(MESSAGE), landing = memory(2 * MESSAGE);
-    send_area = memory(job.tasks * BLOCK + MESSAGE),
-    recv_area = memory(job.tasks * BLOCK + MESSAGE);
+    window = servers_memory(&job, window_bytes), local = servers_memory(&job, PUTS * PUT_BYTES);
+    message = servers_memory(&job, MESSAGE), landing = servers_memory(&job, 2 * MESSAGE);
+    send_area = servers_memory(&job, job.tasks * BLOCK + MESSAGE),
+    recv_area = servers_memory(&job, job.tasks * BLOCK + MESSAGE);
     windows = test_alloc(job.tasks * sizeof *windows);
     rma_share(&job, &window, sizeof window, windows);
     open_servers();

@@ -6,9 +6,7 @@
  * Run: tasks=1 servers=1
  * Run: tasks=1 servers=2
  */
-#include "rma.h"
-
-#include <pamix.h>
+#include "servers.h"
 
 enum {
     LIVES = 6,
@@ -41,15 +39,6 @@ static void on_fence(pami_context_t context, void *cookie, pami_result_t result)
     on_end(context, cookie, result);
 }
 
-#define REQUEST(call)                                                                              \
-    do {                                                                                           \
-        pami_result_t made_;                                                                       \
-                                                                                                   \
-        while ((made_ = TEST_CALL(call)) == PAMI_EAGAIN)                                           \
-            job_advance(&job);                                                                     \
-        CHECK_OK(made_);                                                                           \
-    } while (0)
-
 static pami_rma_t head(void)
 {
     return (pami_rma_t){.dest = job_endpoint(&job, job.task, 0),
@@ -62,7 +51,7 @@ static void put(size_t i)
 {
     pami_put_simple_t put = {.rma = head(), .addr = {place(heap, 0, i), place(heap, 1, i)}};
 
-    REQUEST(PAMIX_Servers_put(servers, job.context[0], &put, 0));
+    SERVERS_REQUEST(job_advance(&job), PAMIX_Servers_put(servers, job.context[0], &put, 0));
     begun++;
 }
 
@@ -70,13 +59,14 @@ static void get(size_t i)
 {
     pami_get_simple_t get = {.rma = head(), .addr = {place(heap, 2, i), place(heap, 1, i)}};
 
-    REQUEST(PAMIX_Servers_get(servers, job.context[0], &get, 0));
+    SERVERS_REQUEST(job_advance(&job), PAMIX_Servers_get(servers, job.context[0], &get, 0));
     begun++;
 }
 
 static void fence(void)
 {
-    REQUEST(PAMIX_Servers_fence(servers, job.context[0], on_fence, (void *)(uintptr_t)life));
+    SERVERS_REQUEST(job_advance(&job), PAMIX_Servers_fence(servers, job.context[0], on_fence,
+                                                           (void *)(uintptr_t)life));
     begun++;
 }
 
@@ -106,14 +96,11 @@ int main(void)
 {
     pamix_servers_policy_t policy;
     pamix_servers_status_t status;
-    bool stopped = false;
-    void *memory;
 
     job_create_client(&job, "servers_contexts");
-    CHECK_OK(PAMIX_Mem_alloc(job.client, 3 * COUNT * BYTES, 64, PAMIX_MEM_ANY, &memory));
-    heap = memory;
-    CHECK_OK(PAMIX_Servers_attach(job.client, NULL, &servers));
-    CHECK_OK(PAMIX_Servers_get_policy(servers, &policy));
+    heap = servers_memory(&job, 3 * COUNT * BYTES);
+    servers = servers_make(&job, 0, 0, NULL);
+    policy = servers_policy(servers);
     policy.split = SPLIT;
     policy.active = 1;
     CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
@@ -126,11 +113,9 @@ int main(void)
     CHECK(waited > 0);
     job_create_contexts(&job, 1);
     live();
-    CHECK_OK(PAMIX_Servers_query(servers, PAMIX_SERVERS_ALL, &status));
+    status = servers_status(servers);
     CHECK(status.running && status.lost == 0 && status.failed == 0 && status.forwarded > 0);
-    CHECK_OK(PAMIX_Servers_stop(servers, job.context[0], rma_on_fence, &stopped));
-    WAIT(&job, stopped);
-    CHECK_OK(PAMIX_Servers_destroy(&servers));
+    servers_end(&job, &servers);
     CHECK_OK(PAMIX_Mem_free(job.client, heap));
     job_destroy(&job);
     return 0;

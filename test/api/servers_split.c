@@ -9,9 +9,8 @@
  * Run: tasks=2 args="3" env="PAMI_SHM_SINGLE_COPY=off"
  * Run: tasks=2 servers=2 args="0"
  */
-#include "rma.h"
+#include "servers.h"
 
-#include <pamix.h>
 #include <sys/mman.h>
 
 enum {
@@ -30,29 +29,18 @@ static unsigned char *heap, **heaps;   /* of all tasks, in the shared heap */
 static unsigned char *plain, **plains; /* ordinary memory */
 static unsigned char *local;
 
-static unsigned char *memory(size_t bytes)
-{
-    void *at;
-
-    CHECK_OK(PAMIX_Mem_alloc(job.client, bytes, 64, PAMIX_MEM_ANY, &at));
-    return at;
-}
-
 static void move(struct rma *op, bool is_put, size_t task, void *from_or_to, void *remote,
                  size_t bytes)
 {
     pami_rma_t head = rma_head(op, is_put, job.context[0], job_endpoint(&job, task, 0), bytes);
     pami_put_simple_t put = {.addr = {from_or_to, remote}, .put = rma_tail(op)};
     pami_get_simple_t get = {.addr = {from_or_to, remote}};
-    pami_result_t result;
 
     head.hints = (pami_send_hint_t){0}; /* packets do not know what lies over itself */
     put.rma = get.rma = head;
-    while ((result = TEST_CALL(is_put ? PAMIX_Servers_put(servers, job.context[0], &put, 0)
-                                      : PAMIX_Servers_get(servers, job.context[0], &get, 0))) ==
-           PAMI_EAGAIN)
-        job_advance(&job);
-    CHECK_OK(result);
+    SERVERS_REQUEST(job_advance(&job), is_put
+                                           ? PAMIX_Servers_put(servers, job.context[0], &put, 0)
+                                           : PAMIX_Servers_get(servers, job.context[0], &get, 0));
     memset(&put, 0x5a, sizeof put);
     memset(&get, 0x5a, sizeof get);
 }
@@ -212,35 +200,30 @@ int main(int argc, char **argv)
 {
     pamix_servers_policy_t policy;
     pamix_servers_status_t status;
-    bool stopped = false;
 
     servers_count = argc > 1 ? strtoul(argv[1], NULL, 10) : 2;
     job_start(&job, "servers split", 1 + servers_count);
     rma_open(&job);
     job.driven = 1;
     next = (job.task + 1) % job.tasks;
-    heap = memory(BYTES), local = memory(BYTES);
+    heap = servers_memory(&job, BYTES);
+    local = servers_memory(&job, BYTES);
     plain = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(plain != MAP_FAILED);
     heaps = test_alloc(job.tasks * sizeof *heaps), plains = test_alloc(job.tasks * sizeof *plains);
     rma_share(&job, &heap, sizeof heap, heaps);
     rma_share(&job, &plain, sizeof plain, plains);
-    if (servers_count == 0)
-        CHECK_OK(PAMIX_Servers_attach(job.client, NULL, &servers));
-    else
-        CHECK_OK(PAMIX_Servers_create(&job.context[1], servers_count, NULL, &servers));
-    CHECK_OK(PAMIX_Servers_get_policy(servers, &policy));
+    servers = servers_make(&job, 1, servers_count, NULL);
+    policy = servers_policy(servers);
     policy.split = SPLIT;
     CHECK_OK(PAMIX_Servers_start(servers));
     for (policy.active = 0; policy.active < 2; policy.active++) {
         CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
         all();
     }
-    CHECK_OK(PAMIX_Servers_query(servers, PAMIX_SERVERS_ALL, &status));
+    status = servers_status(servers);
     CHECK(status.puts > 0 && status.gets > 0);
-    CHECK_OK(PAMIX_Servers_stop(servers, job.context[0], rma_on_fence, &stopped));
-    WAIT(&job, stopped);
-    CHECK_OK(PAMIX_Servers_destroy(&servers));
+    servers_end(&job, &servers);
     rma_close(&job);
     CHECK(munmap(plain, BYTES) == 0);
     free(heaps), free(plains);

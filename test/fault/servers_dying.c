@@ -7,10 +7,8 @@
  * Run: tasks=4 nodes=2 servers=2 timeout=120
  */
 #define TEST_LIMIT 60
-#include "api/rma.h"
+#include "api/servers.h"
 #include "server_pids.h"
-
-#include <pamix.h>
 
 enum {
     MESSAGE_ID = 7,
@@ -58,15 +56,6 @@ static unsigned char *piece(unsigned char *from, size_t kind, size_t i)
     return from + (kind * COUNT + i) * BYTES;
 }
 
-#define REQUEST(call)                                                                              \
-    do {                                                                                           \
-        pami_result_t made_;                                                                       \
-                                                                                                   \
-        while ((made_ = TEST_CALL(call)) == PAMI_EAGAIN)                                           \
-            job_advance(&job);                                                                     \
-        CHECK_OK(made_);                                                                           \
-    } while (0)
-
 /* To, and from, the next task. */
 static void issue(void)
 {
@@ -90,10 +79,11 @@ static void issue(void)
         };
 
         puts_[i] = gets_[i] = sends_[i] = (struct expect){0, PAMI_SUCCESS};
-        REQUEST(PAMIX_Servers_put(servers, job.context[0], &put, 0));
-        REQUEST(PAMIX_Servers_get(servers, job.context[0], &get, 0));
-        REQUEST(PAMIX_Servers_send(servers, job.context[0], &message,
-                                   i % 2 == 0 ? PAMIX_SERVERS_ORDERED : 0));
+        SERVERS_REQUEST(job_advance(&job), PAMIX_Servers_put(servers, job.context[0], &put, 0));
+        SERVERS_REQUEST(job_advance(&job), PAMIX_Servers_get(servers, job.context[0], &get, 0));
+        SERVERS_REQUEST(job_advance(&job),
+                        PAMIX_Servers_send(servers, job.context[0], &message,
+                                           i % 2 == 0 ? PAMIX_SERVERS_ORDERED : 0));
         begun++;
     }
 }
@@ -112,7 +102,8 @@ static void settle(bool deaths)
     size_t peer = (job.task + 1) % job.tasks;
     bool fenced = false;
 
-    REQUEST(PAMIX_Servers_fence(servers, job.context[0], rma_on_fence, &fenced));
+    SERVERS_REQUEST(job_advance(&job),
+                    PAMIX_Servers_fence(servers, job.context[0], rma_on_fence, &fenced));
     WAIT(&job, all_ended());
     WAIT(&job, fenced);
     for (size_t i = 0; i < COUNT; i++) {
@@ -124,33 +115,22 @@ static void settle(bool deaths)
     }
 }
 
-static unsigned lost(void)
-{
-    pamix_servers_status_t status;
-
-    CHECK_OK(PAMIX_Servers_query(servers, PAMIX_SERVERS_ALL, &status));
-    return status.lost;
-}
-
 int main(void)
 {
     size_t bytes = 2 * COUNT * BYTES;
-    bool stopped = false;
-    void *memory;
 
     job_start(&job, "servers", 1);
     rma_open(&job);
     test_dispatch(job.context[0], MESSAGE_ID, on_message, NULL, test_ordered());
     server_pids_find(&pids);
     CHECK(pids.count >= 2);
-    CHECK_OK(PAMIX_Mem_alloc(job.client, bytes, 64, PAMIX_MEM_ANY, &memory));
-    area = memory;
+    area = servers_memory(&job, bytes);
     window = test_zalloc(bytes);
     windows = test_alloc(job.tasks * sizeof *windows);
     for (size_t i = 0; i < COUNT; i++)
         test_fill(piece(window, 1, i), BYTES, job.task, i);
     rma_share(&job, &window, sizeof window, windows);
-    CHECK_OK(PAMIX_Servers_attach(job.client, NULL, &servers));
+    servers = servers_make(&job, 0, 0, NULL);
     CHECK_OK(PAMIX_Servers_start(servers));
     issue();
     settle(false);
@@ -173,14 +153,12 @@ int main(void)
                   issue();
                   settle(true);
               }),
-              lost() == 2);
+              servers_status(servers).lost == 2);
     job_barrier(&job);
     issue();
     settle(false);
     CHECK(job.tasks > 1 || (errors > 0 && received + errors >= begun));
-    CHECK_OK(PAMIX_Servers_stop(servers, job.context[0], rma_on_fence, &stopped));
-    WAIT(&job, stopped);
-    CHECK_OK(PAMIX_Servers_destroy(&servers));
+    servers_end(&job, &servers);
     CHECK_OK(PAMIX_Mem_free(job.client, area));
     rma_close(&job);
     free(window), free(windows);

@@ -8,10 +8,8 @@
  * Run: tasks=4 nodes=2 servers=2 env="PAMI_SERVERS_FETCH=on PAMI_YIELD=always" timeout=120
  */
 #define TEST_LIMIT 60
-#include "api/rma.h"
+#include "api/servers.h"
 #include "server_pids.h"
-
-#include <pamix.h>
 
 enum {
     MESSAGE_ID = 7,
@@ -87,14 +85,6 @@ static void send_all(void)
     }
 }
 
-static pamix_servers_status_t status_of(void)
-{
-    pamix_servers_status_t status;
-
-    CHECK_OK(PAMIX_Servers_query(servers, PAMIX_SERVERS_ALL, &status));
-    return status;
-}
-
 static void settle(void)
 {
     size_t all = (round_ + 1) * COUNT;
@@ -102,7 +92,7 @@ static void settle(void)
     WAIT(&job, landed == all && sent == all);
     job_barrier(&job);
     CHECK(landed == all && sent == all);
-    fetched = status_of().gets;
+    fetched = servers_status(servers).gets;
     round_++;
 }
 
@@ -112,7 +102,7 @@ static void kill_stopped(void)
     server_pids_signal(&job, &pids, 0, pids.count, SIGSTOP);
     send_all();
     WAIT(&job, begun == (round_ + 1) * COUNT);
-    CHECK(!fetches || status_of().gets > fetched);
+    CHECK(!fetches || servers_status(servers).gets > fetched);
     server_pids_signal(&job, &pids, 0, 1, SIGKILL);
     server_pids_signal(&job, &pids, 1, pids.count - 1, SIGCONT);
     settle();
@@ -138,7 +128,7 @@ static void first_requests(void)
             .addr = {landing, outgoing},
         };
 
-        CHECK_OK(TEST_CALL(PAMIX_Servers_get(servers, job.context[0], &get, 0)));
+        SERVERS_REQUEST(job_advance(&job), PAMIX_Servers_get(servers, job.context[0], &get, 0));
         WAIT(&job, rma_has_ended(&op));
     }
 }
@@ -146,18 +136,15 @@ static void first_requests(void)
 int main(void)
 {
     pamix_servers_policy_t policy;
-    bool stopped = false;
-    void *memory;
 
     job_start(&job, "servers_fetching", 1);
     test_dispatch(job.context[0], MESSAGE_ID, on_message, NULL, test_ordered());
     server_pids_find(&pids);
     CHECK(pids.count >= 2);
-    CHECK_OK(PAMIX_Mem_alloc(job.client, COUNT * BYTES, 64, PAMIX_MEM_ANY, &memory));
-    landing = memory;
+    landing = servers_memory(&job, COUNT * BYTES);
     outgoing = test_alloc(COUNT * BYTES);
-    CHECK_OK(PAMIX_Servers_attach(job.client, NULL, &servers));
-    CHECK_OK(PAMIX_Servers_get_policy(servers, &policy));
+    servers = servers_make(&job, 0, 0, NULL);
+    policy = servers_policy(servers);
     policy.split = SPLIT;
     policy.batch = 1;
     CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
@@ -171,12 +158,10 @@ int main(void)
     kill_stopped();
     for (size_t victim = 1; victim < pids.count; victim++)
         kill_busy(victim);
-    WAIT(&job, status_of().lost == status_of().servers);
+    WAIT(&job, servers_status(servers).lost == servers_status(servers).servers);
     send_all();
     settle();
-    CHECK_OK(PAMIX_Servers_stop(servers, job.context[0], rma_on_fence, &stopped));
-    WAIT(&job, stopped);
-    CHECK_OK(PAMIX_Servers_destroy(&servers));
+    servers_end(&job, &servers);
     CHECK_OK(PAMIX_Mem_free(job.client, landing));
     job_finish(&job);
     free(outgoing);
