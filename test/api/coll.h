@@ -4,6 +4,7 @@
 #ifndef LIBPAMI_API_COLL_H
 #define LIBPAMI_API_COLL_H
 
+#include "api/coll_arguments.h"
 #include "geometry.h"
 
 /* Both lists of a geometry for one type. */
@@ -96,6 +97,18 @@ static inline void coll_run(struct job *job, pami_context_t context, pami_xfer_t
     WAIT(job, told->count != 0);
     if (told->result != PAMI_SUCCESS)
         FAIL("a collective ended with %d: %s", (int)told->result, test_text());
+}
+
+/* The sum of what the members say, by their contexts 0. */
+static inline int coll_total(struct job *job, pami_geometry_t geometry, int mine)
+{
+    int total = -1;
+    struct told told;
+    pami_xfer_t xfer = coll_xfer(algorithm_of(geometry, PAMI_XFER_ALLREDUCE), &told);
+
+    xfer.cmd.xfer_allreduce = coll_sum(&mine, &total, PAMI_TYPE_SIGNED_INT, 1);
+    coll_run(job, job->context[0], &xfer);
+    return total;
 }
 
 #endif

@@ -118,70 +118,43 @@ static void allreduce(struct job *job, pami_algorithm_t algorithm)
         }
 }
 
+#define COMBINE(name, expression)                                                                  \
+    static int name(int a, int b)                                                                  \
+    {                                                                                              \
+        return expression;                                                                         \
+    }
+
+COMBINE(max, a > b ? a : b)
+COMBINE(min, a < b ? a : b)
+COMBINE(sum, a + b)
+COMBINE(product, a *b)
+COMBINE(both, a &&b)
+COMBINE(any, a || b)
+COMBINE(one, !a != !b)
+COMBINE(band, a &b)
+COMBINE(bor, a | b)
+COMBINE(bxor, a ^ b)
+
 /* Every operator on ints, one value per task. */
 static void operators(struct job *job, pami_algorithm_t algorithm)
 {
     const struct {
         pami_data_function op;
-        int start;
         int (*combine)(int, int);
-    } rows[] = {{PAMI_DATA_MAX, 0, NULL},  {PAMI_DATA_MIN, 1, NULL},  {PAMI_DATA_SUM, 2, NULL},
-                {PAMI_DATA_PROD, 3, NULL}, {PAMI_DATA_LAND, 4, NULL}, {PAMI_DATA_LOR, 5, NULL},
-                {PAMI_DATA_LXOR, 6, NULL}, {PAMI_DATA_BAND, 7, NULL}, {PAMI_DATA_BOR, 8, NULL},
-                {PAMI_DATA_BXOR, 9, NULL}};
+    } rows[] = {{PAMI_DATA_MAX, max},      {PAMI_DATA_MIN, min},   {PAMI_DATA_SUM, sum},
+                {PAMI_DATA_PROD, product}, {PAMI_DATA_LAND, both}, {PAMI_DATA_LOR, any},
+                {PAMI_DATA_LXOR, one},     {PAMI_DATA_BAND, band}, {PAMI_DATA_BOR, bor},
+                {PAMI_DATA_BXOR, bxor}};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct told told;
         pami_xfer_t xfer = coll_xfer(algorithm, &told);
         int mine = (int)(job->task * 5 % 7), result = -1, expected = 0;
 
-        for (int task = 0; task < (int)job->tasks; task++) {
-            int value = task * 5 % 7;
-
-            switch (task == 0 ? -1 : rows[i].start) {
-            case -1:
-                expected = value;
-                break;
-            case 0:
-                expected = value > expected ? value : expected;
-                break;
-            case 1:
-                expected = value < expected ? value : expected;
-                break;
-            case 2:
-                expected += value;
-                break;
-            case 3:
-                expected *= value;
-                break;
-            case 4:
-                expected = expected && value;
-                break;
-            case 5:
-                expected = expected || value;
-                break;
-            case 6:
-                expected = !expected != !value;
-                break;
-            case 7:
-                expected &= value;
-                break;
-            case 8:
-                expected |= value;
-                break;
-            default:
-                expected ^= value;
-            }
-        }
-        xfer.cmd.xfer_allreduce = (pami_allreduce_t){
-            .sndbuf = (char *)&mine,
-            .stype = PAMI_TYPE_SIGNED_INT,
-            .stypecount = 1,
-            .rcvbuf = (char *)&result,
-            .rtype = PAMI_TYPE_SIGNED_INT,
-            .rtypecount = 1,
-            .op = rows[i].op,
-        };
+        for (int task = 1; task < (int)job->tasks; task++)
+            expected = rows[i].combine(expected, task * 5 % 7);
+        xfer.cmd.xfer_allreduce = coll_sum(&mine, &result, PAMI_TYPE_SIGNED_INT, 1);
+        xfer.cmd.xfer_allreduce.op = rows[i].op;
         coll_run(job, job->context[0], &xfer);
         if (result != expected)
             FAIL("operator %zu gives %d, expected %d", i, result, expected);
@@ -201,15 +174,7 @@ static void in_flight(struct job *job, pami_algorithm_t algorithm)
         pami_xfer_t xfer = coll_xfer(algorithm, &told[i]);
         long mine = i * 10 + (long)job->task; /* gone when the call returns */
 
-        xfer.cmd.xfer_allreduce = (pami_allreduce_t){
-            .sndbuf = (char *)&mine,
-            .stype = PAMI_TYPE_SIGNED_LONG,
-            .stypecount = 1,
-            .rcvbuf = (char *)&results[i],
-            .rtype = PAMI_TYPE_SIGNED_LONG,
-            .rtypecount = 1,
-            .op = PAMI_DATA_SUM,
-        };
+        xfer.cmd.xfer_allreduce = coll_sum(&mine, &results[i], PAMI_TYPE_SIGNED_LONG, 1);
         coll_start(job->context[0], &xfer);
         mine = -1;
     }

@@ -201,15 +201,7 @@ static void two_geometries(struct job *job)
     CHECK_OK(PAMIX_Machine_reset(links[1], &cmd));
     for (int i = 0; i < 3; i++) {
         fill(job, i);
-        cmd.xfer_allreduce = (pami_allreduce_t){
-            .sndbuf = (char *)source,
-            .stype = PAMI_TYPE_SIGNED_INT,
-            .stypecount = INTS,
-            .rcvbuf = (char *)target,
-            .rtype = PAMI_TYPE_SIGNED_INT,
-            .rtypecount = INTS,
-            .op = PAMI_DATA_SUM,
-        };
+        cmd.xfer_allreduce = coll_sum(source, target, PAMI_TYPE_SIGNED_INT, INTS);
         CHECK_OK(PAMIX_Machine_reset(links[0], &cmd));
         run(job, both);
         check(job, i, (int)count, sum);

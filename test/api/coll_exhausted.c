@@ -43,13 +43,7 @@ static uint64_t add_up(struct job *job, pami_geometry_t geometry, uint64_t said)
     struct told told;
     pami_xfer_t xfer = coll_xfer(algorithm_of(geometry, PAMI_XFER_ALLREDUCE), &told);
 
-    xfer.cmd.xfer_allreduce = (pami_allreduce_t){.sndbuf = (char *)send,
-                                                 .stype = PAMI_TYPE_UNSIGNED_LONG,
-                                                 .stypecount = LENGTH,
-                                                 .rcvbuf = (char *)recv,
-                                                 .rtype = PAMI_TYPE_UNSIGNED_LONG,
-                                                 .rtypecount = LENGTH,
-                                                 .op = PAMI_DATA_SUM};
+    xfer.cmd.xfer_allreduce = coll_sum(send, recv, PAMI_TYPE_UNSIGNED_LONG, LENGTH);
     coll_run(job, job->context[0], &xfer);
     CHECK(recv[0] == job->tasks * (job->tasks + 1) / 2);
     CHECK(recv[1] == job->tasks);

@@ -35,9 +35,7 @@ static pami_xfer_t prepare(const char *type, size_t words, struct told *told)
         xfer.cmd.xfer_broadcast = (pami_broadcast_t){root, (char *)(job.task == 1 ? from : to),
                                                      PAMI_TYPE_UNSIGNED_LONG, words};
     else if (allreduce)
-        xfer.cmd.xfer_allreduce = (pami_allreduce_t){
-            (char *)from, PAMI_TYPE_UNSIGNED_LONG, words, (char *)to, PAMI_TYPE_UNSIGNED_LONG,
-            words,        PAMI_DATA_SUM,           NULL,  1};
+        xfer.cmd.xfer_allreduce = coll_sum(from, to, PAMI_TYPE_UNSIGNED_LONG, words);
     else if (!barrier)
         xfer.cmd.xfer_allgather = (pami_allgather_t){(char *)from, PAMI_TYPE_UNSIGNED_LONG, words,
                                                      (char *)to,   PAMI_TYPE_UNSIGNED_LONG, words};

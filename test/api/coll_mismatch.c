@@ -22,77 +22,7 @@ enum {
 
 static struct job job;
 static bool commutative; /* as algorithms of list 1 want it */
-static uint32_t *source, *target;
-static size_t counts[MOST], displs[MOST];
-static int narrow_counts[MOST], narrow_displs[MOST];
-
-/* Blocks of so many words. */
-static void arguments(pami_xfer_type_t type, size_t n, pami_collective_t *to)
-{
-    char *s = (char *)source, *r = (char *)target;
-    const pami_type_t t = PAMI_TYPE_UNSIGNED_INT;
-    const pami_endpoint_t root = job_endpoint(&job, job.tasks - 1, 0);
-
-    for (size_t i = 0; i < job.tasks; i++) {
-        counts[i] = n;
-        displs[i] = i * n;
-        narrow_counts[i] = (int)n;
-        narrow_displs[i] = (int)(i * n);
-    }
-    switch (type) {
-    case PAMI_XFER_BROADCAST:
-        to->xfer_broadcast = (pami_broadcast_t){root, r, t, n};
-        break;
-    case PAMI_XFER_ALLREDUCE:
-        to->xfer_allreduce = (pami_allreduce_t){s, t, n, r, t, n, PAMI_DATA_SUM, NULL, 1};
-        break;
-    case PAMI_XFER_SCAN:
-        to->xfer_scan = (pami_scan_t){s, t, n, r, t, n, PAMI_DATA_SUM, NULL, 0};
-        break;
-    case PAMI_XFER_REDUCE:
-        to->xfer_reduce = (pami_reduce_t){root, s, t, n, r, t, n, PAMI_DATA_SUM, NULL, 1};
-        break;
-    case PAMI_XFER_REDUCE_SCATTER:
-        to->xfer_reduce_scatter =
-            (pami_reduce_scatter_t){s, t, n * job.tasks, r, t, counts, PAMI_DATA_SUM, NULL, 1};
-        break;
-    case PAMI_XFER_ALLGATHER:
-    case PAMI_XFER_ALLTOALL:
-        to->xfer_allgather = (pami_allgather_t){s, t, n, r, t, n};
-        break;
-    case PAMI_XFER_GATHER:
-    case PAMI_XFER_SCATTER:
-        to->xfer_gather = (pami_gather_t){root, s, t, n, r, t, n};
-        break;
-    case PAMI_XFER_ALLGATHERV:
-        to->xfer_allgatherv = (pami_allgatherv_t){s, t, n, r, t, counts, displs};
-        break;
-    case PAMI_XFER_GATHERV:
-        to->xfer_gatherv = (pami_gatherv_t){root, s, t, n, r, t, counts, displs};
-        break;
-    case PAMI_XFER_SCATTERV:
-        to->xfer_scatterv = (pami_scatterv_t){root, s, t, counts, displs, r, t, n};
-        break;
-    case PAMI_XFER_ALLTOALLV:
-        to->xfer_alltoallv = (pami_alltoallv_t){s, t, counts, displs, r, t, counts, displs};
-        break;
-    case PAMI_XFER_ALLGATHERV_INT:
-        to->xfer_allgatherv_int =
-            (pami_allgatherv_int_t){s, t, (int)n, r, t, narrow_counts, narrow_displs};
-        break;
-    case PAMI_XFER_GATHERV_INT:
-        to->xfer_gatherv_int =
-            (pami_gatherv_int_t){root, s, t, (int)n, r, t, narrow_counts, narrow_displs};
-        break;
-    case PAMI_XFER_SCATTERV_INT:
-        to->xfer_scatterv_int =
-            (pami_scatterv_int_t){root, s, t, narrow_counts, narrow_displs, r, t, (int)n};
-        break;
-    default:
-        to->xfer_alltoallv_int = (pami_alltoallv_int_t){s, t, narrow_counts, narrow_displs,
-                                                        r, t, narrow_counts, narrow_displs};
-    }
-}
+static struct coll_blocks blocks;
 
 static struct op *begin_right(pami_xfer_type_t type, pami_algorithm_t algorithm, uint64_t seed,
                               const char *name)
@@ -111,26 +41,6 @@ static void end_right(struct op *o)
     op_free(o);
 }
 
-/* Whether anybody has seen an error. */
-static int errors(bool mine)
-{
-    struct told told;
-    int one = mine, sum = 0;
-    pami_xfer_t xfer = coll_xfer(algorithm_of(world_of(&job), PAMI_XFER_ALLREDUCE), &told);
-
-    xfer.cmd.xfer_allreduce = (pami_allreduce_t){(char *)&one,
-                                                 PAMI_TYPE_SIGNED_INT,
-                                                 1,
-                                                 (char *)&sum,
-                                                 PAMI_TYPE_SIGNED_INT,
-                                                 1,
-                                                 PAMI_DATA_SUM,
-                                                 NULL,
-                                                 1};
-    coll_run(&job, job.context[0], &xfer);
-    return sum;
-}
-
 /* Of another type. Who waits for nobody in either may not learn of it. */
 static void disagree_about_type(pami_xfer_type_t type, pami_xfer_type_t other, uint64_t seed)
 {
@@ -141,7 +51,7 @@ static void disagree_about_type(pami_xfer_type_t type, pami_xfer_type_t other, u
     pami_xfer_t xfer = coll_xfer(algorithm_of(world_of(&job), own), &told);
 
     before = begin_right(type, algorithm_of(world_of(&job), type), seed, "Auto");
-    arguments(own, 1 + seed % 2 * 20, &xfer.cmd);
+    coll_arguments(&blocks, own, 1 + seed % 2 * 20, &xfer.cmd);
     coll_start(job.context[0], &xfer);
     after = begin_right(type, algorithm_of(world_of(&job), type), seed + 1, "Auto");
     WAIT_WITH(job_advance(&job); if (test_now() > until_ - test_limit() * 0.5)
@@ -151,7 +61,7 @@ static void disagree_about_type(pami_xfer_type_t type, pami_xfer_type_t other, u
                                  told.count != 0);
     end_right(before);
     end_right(after);
-    (void)errors(false);
+    (void)coll_total(&job, world_of(&job), 0);
 }
 
 static void disagree(pami_xfer_type_t type, pami_algorithm_t algorithm, const char *name,
@@ -161,9 +71,10 @@ static void disagree(pami_xfer_type_t type, pami_algorithm_t algorithm, const ch
     pami_xfer_t xfer = coll_xfer(algorithm, &told);
     struct op *before, *after;
     size_t odd = seed % job.tasks;
+    int errors;
 
     before = begin_right(type, algorithm, seed, name);
-    arguments(type, (job.task == odd) == (seed % 2 != 0) ? few : many, &xfer.cmd);
+    coll_arguments(&blocks, type, (job.task == odd) == (seed % 2 != 0) ? few : many, &xfer.cmd);
     coll_start(job.context[0], &xfer);
     after = begin_right(type, algorithm, seed + 1, name);
     WAIT_WITH(job_advance(&job);
@@ -173,7 +84,8 @@ static void disagree(pami_xfer_type_t type, pami_algorithm_t algorithm, const ch
               told.count != 0);
     end_right(before);
     end_right(after);
-    if (errors(told.result != PAMI_SUCCESS) == 0 && few != 0 && job.task == 0)
+    errors = coll_total(&job, world_of(&job), told.result != PAMI_SUCCESS);
+    if (errors == 0 && few != 0 && job.task == 0)
         FAIL("%s of type %d: %zu and %zu words, and nobody knows", name, (int)type, few, many);
 }
 
@@ -186,8 +98,13 @@ int main(int argc, char **argv)
     CHECK(job.tasks <= MOST);
     op_begin();
     most = job.tasks * (job.tasks == 2 ? MANY : WORDS);
-    source = test_zalloc(most * sizeof *source);
-    target = test_zalloc(most * sizeof *target);
+    blocks = (struct coll_blocks){
+        .from = test_zalloc(most * sizeof(uint32_t)),
+        .into = test_zalloc(most * sizeof(uint32_t)),
+        .type = PAMI_TYPE_UNSIGNED_INT,
+        .root = job_endpoint(&job, job.tasks - 1, 0),
+        .members = job.tasks,
+    };
     for (size_t i = 0; i < OP_TYPES; i++) {
         struct algorithms all;
 
@@ -219,8 +136,8 @@ int main(int argc, char **argv)
             disagree_about_type(op_types[i], op_types[(i + step) % OP_TYPES], i + step);
     job_barrier(&job);
     op_end();
-    free(source);
-    free(target);
+    free(blocks.from);
+    free(blocks.into);
     job_finish(&job);
     return 0;
 }

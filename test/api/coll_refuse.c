@@ -121,7 +121,7 @@ static void moves(struct job *job)
 /* The last task has another idea of the size. */
 static void disagree(struct job *job)
 {
-    struct told told, after;
+    struct told told;
     pami_xfer_t xfer = coll_xfer(algorithm_of(world_of(job), PAMI_XFER_ALLREDUCE), &told);
     struct algorithms all = algorithms_of(world_of(job), PAMI_XFER_ALLREDUCE);
     size_t count = job->task == job->tasks - 1 && job->tasks > 1 ? 3 : 2;
@@ -129,32 +129,12 @@ static void disagree(struct job *job)
     for (size_t i = 0; i < all.count[0]; i++)
         if (strstr(all.metadata[0][i].name, "RecursiveDoubling") != NULL)
             xfer.algorithm = all.handle[0][i];
-    xfer.cmd.xfer_allreduce = (pami_allreduce_t){.sndbuf = (char *)numbers,
-                                                 .stype = PAMI_TYPE_SIGNED_INT,
-                                                 .stypecount = count,
-                                                 .rcvbuf = (char *)(numbers + 32),
-                                                 .rtype = PAMI_TYPE_SIGNED_INT,
-                                                 .rtypecount = count,
-                                                 .op = PAMI_DATA_SUM};
+    xfer.cmd.xfer_allreduce = coll_sum(numbers, numbers + 32, PAMI_TYPE_SIGNED_INT, count);
     coll_start(job->context[0], &xfer);
     WAIT(job, told.count != 0);
     CHECK(job->tasks == 1 ? told.result == PAMI_SUCCESS : told.result != PAMI_SUCCESS);
-    for (int i = 0; i < 10; i++) {
-        int mine = 1, sum = 0;
-
-        xfer = coll_xfer(algorithm_of(world_of(job), PAMI_XFER_ALLREDUCE), &after);
-        xfer.cmd.xfer_allreduce = (pami_allreduce_t){(char *)&mine,
-                                                     PAMI_TYPE_SIGNED_INT,
-                                                     1,
-                                                     (char *)&sum,
-                                                     PAMI_TYPE_SIGNED_INT,
-                                                     1,
-                                                     PAMI_DATA_SUM,
-                                                     NULL,
-                                                     0};
-        coll_run(job, job->context[0], &xfer);
-        CHECK(sum == (int)job->tasks);
-    }
+    for (int i = 0; i < 10; i++)
+        CHECK(coll_total(job, world_of(job), 1) == (int)job->tasks);
     algorithms_free(&all);
 }
 

@@ -26,7 +26,7 @@ static const pami_xfer_type_t types[] = {
 
 static struct job job;
 static uint64_t source[MEMBERS_MAX * WORDS_MAX], target[MEMBERS_MAX * WORDS_MAX];
-static size_t counts[MEMBERS_MAX];
+static struct coll_blocks blocks = {.from = source};
 
 static uint64_t value(size_t rank, size_t round, size_t block, size_t i)
 {
@@ -64,40 +64,13 @@ static uint64_t expected(pami_xfer_type_t type, size_t root, size_t round, size_
     }
 }
 
-static void arguments(pami_xfer_type_t type, size_t rank, size_t n, pami_collective_t *to)
+static void arguments(pami_xfer_type_t type, size_t root, size_t n, pami_collective_t *to)
 {
-    const pami_type_t t = PAMI_TYPE_UNSIGNED_LONG_LONG;
-    const pami_endpoint_t root = job_endpoint(&job, rank, 0);
-    char *s = (char *)source, *r = (char *)target;
+    bool sends = type == PAMI_XFER_BROADCAST && root == job.task;
 
-    switch (type) {
-    case PAMI_XFER_BARRIER:
-        break;
-    case PAMI_XFER_BROADCAST:
-        to->xfer_broadcast = (pami_broadcast_t){root, rank == job.task ? s : r, t, n};
-        break;
-    case PAMI_XFER_ALLREDUCE:
-        to->xfer_allreduce = (pami_allreduce_t){s, t, n, r, t, n, PAMI_DATA_SUM, NULL, 1};
-        break;
-    case PAMI_XFER_SCAN:
-        to->xfer_scan = (pami_scan_t){s, t, n, r, t, n, PAMI_DATA_SUM, NULL, 0};
-        break;
-    case PAMI_XFER_REDUCE:
-        to->xfer_reduce = (pami_reduce_t){root, s, t, n, r, t, n, PAMI_DATA_SUM, NULL, 1};
-        break;
-    case PAMI_XFER_REDUCE_SCATTER:
-        for (size_t i = 0; i < job.tasks; i++)
-            counts[i] = n;
-        to->xfer_reduce_scatter =
-            (pami_reduce_scatter_t){s, t, n * job.tasks, r, t, counts, PAMI_DATA_SUM, NULL, 1};
-        break;
-    case PAMI_XFER_GATHER:
-    case PAMI_XFER_SCATTER:
-        to->xfer_gather = (pami_gather_t){root, s, t, n, r, t, n};
-        break;
-    default:
-        to->xfer_allgather = (pami_allgather_t){s, t, n, r, t, n};
-    }
+    blocks.into = sends ? source : target;
+    blocks.root = job_endpoint(&job, root, 0);
+    coll_arguments(&blocks, type, n, to);
 }
 
 static bool receives(pami_xfer_type_t type, size_t root)
@@ -188,18 +161,18 @@ static void other_counts(void)
         size_t total = 0, first = 0;
 
         arguments(PAMI_XFER_REDUCE_SCATTER, 0, 2, &xfer.cmd);
-        counts[0] = round % 6 < 3 ? 2 : 1; /* that of stypecount is not looked at */
-        counts[job.tasks - 1] += round % 6 < 3 ? 0 : 1;
+        blocks.counts[0] = round % 6 < 3 ? 2 : 1; /* that of stypecount is not looked at */
+        blocks.counts[job.tasks - 1] += round % 6 < 3 ? 0 : 1;
         for (size_t i = 0; i < job.tasks; i++) {
             first = i == job.task ? total : first;
-            total += counts[i];
+            total += blocks.counts[i];
         }
         for (size_t i = 0; i < total; i++)
             source[i] = value(job.task, round, 0, i);
         coll_start(job.context[0], &xfer);
         WAIT(&job, told.count != 0);
         CHECK(told.result == PAMI_SUCCESS);
-        for (size_t i = 0; i < counts[job.task]; i++)
+        for (size_t i = 0; i < blocks.counts[job.task]; i++)
             CHECK(target[i] == sum(job.tasks, round, 0, first + i));
     }
 }
@@ -266,6 +239,8 @@ int main(void)
 {
     job_start(&job, "coll-repeat", 1);
     CHECK(job.tasks <= MEMBERS_MAX);
+    blocks.type = PAMI_TYPE_UNSIGNED_LONG_LONG;
+    blocks.members = job.tasks;
     repeat(world_of(&job));
     disagree();
     other_counts();

@@ -47,15 +47,7 @@ static void allreduce(pami_context_t context, pami_algorithm_t algorithm, int me
 
     for (int i = 0; i < count; i++)
         mine[i] = i + round;
-    xfer.cmd.xfer_allreduce = (pami_allreduce_t){(char *)mine,
-                                                 PAMI_TYPE_SIGNED_INT,
-                                                 (size_t)count,
-                                                 (char *)sum,
-                                                 PAMI_TYPE_SIGNED_INT,
-                                                 (size_t)count,
-                                                 PAMI_DATA_SUM,
-                                                 NULL,
-                                                 0};
+    xfer.cmd.xfer_allreduce = coll_sum(mine, sum, PAMI_TYPE_SIGNED_INT, (size_t)count);
     run(context, &xfer, &done);
     for (int i = 0; i < count; i++)
         CHECK(sum[i] == members * (i + round));

@@ -17,35 +17,7 @@ enum {
 static struct job job;
 static size_t victim;
 static int source[INTS], target[8 * INTS];
-
-static pami_xfer_t xfer_of(pami_xfer_type_t type, pami_algorithm_t algorithm, size_t count,
-                           struct told *told)
-{
-    pami_xfer_t xfer = coll_xfer(algorithm, told);
-
-    switch (type) {
-    case PAMI_XFER_ALLREDUCE:
-        xfer.cmd.xfer_allreduce = (pami_allreduce_t){(char *)source,
-                                                     PAMI_TYPE_SIGNED_INT,
-                                                     count,
-                                                     (char *)target,
-                                                     PAMI_TYPE_SIGNED_INT,
-                                                     count,
-                                                     PAMI_DATA_SUM,
-                                                     NULL,
-                                                     0};
-        break;
-    case PAMI_XFER_ALLGATHER:
-    case PAMI_XFER_ALLTOALL:
-        count /= job.tasks;
-        xfer.cmd.xfer_allgather = (pami_allgather_t){(char *)source, PAMI_TYPE_SIGNED_INT, count,
-                                                     (char *)target, PAMI_TYPE_SIGNED_INT, count};
-        break;
-    default:
-        break;
-    }
-    return xfer;
-}
+static struct coll_blocks blocks = {.from = source, .into = target};
 
 /* Every algorithm once, with the victim among the members. */
 static void all_fail(pami_xfer_type_t type, size_t count)
@@ -54,9 +26,10 @@ static void all_fail(pami_xfer_type_t type, size_t count)
 
     for (size_t i = 0; i < all.count[0]; i++) {
         struct told told;
-        pami_xfer_t xfer = xfer_of(type, all.handle[0][i], count, &told);
+        pami_xfer_t xfer = coll_xfer(all.handle[0][i], &told);
         double start = test_now();
 
+        coll_arguments(&blocks, type, count, &xfer.cmd);
         coll_start(job.context[0], &xfer);
         WAIT(&job, told.count != 0);
         if (told.result == PAMI_SUCCESS)
@@ -99,23 +72,8 @@ static void go_on_without(void)
         if (i != victim)
             tasks[count++] = (pami_task_t)i;
     create_list(&job, &rest, NULL, 9, tasks, count, 0);
-    for (int i = 0; i < 20; i++) {
-        int mine = i, sum = -1;
-        struct told told;
-        pami_xfer_t xfer = coll_xfer(algorithm_of(rest, PAMI_XFER_ALLREDUCE), &told);
-
-        xfer.cmd.xfer_allreduce = (pami_allreduce_t){(char *)&mine,
-                                                     PAMI_TYPE_SIGNED_INT,
-                                                     1,
-                                                     (char *)&sum,
-                                                     PAMI_TYPE_SIGNED_INT,
-                                                     1,
-                                                     PAMI_DATA_SUM,
-                                                     NULL,
-                                                     0};
-        coll_run(&job, job.context[0], &xfer);
-        CHECK(sum == i * (int)count);
-    }
+    for (int i = 0; i < 20; i++)
+        CHECK(coll_total(&job, rest, i) == i * (int)count);
     destroy_geometry(&job, &rest);
 }
 
@@ -127,12 +85,14 @@ int main(int argc, char **argv)
         victim = 0;
     if (argc > 2 && strcmp(argv[2], "middle") == 0)
         victim = 1;
+    blocks.type = PAMI_TYPE_SIGNED_INT;
+    blocks.members = job.tasks;
     until_it_ends();
     all_fail(PAMI_XFER_BARRIER, 0);
     all_fail(PAMI_XFER_ALLREDUCE, 4);
     all_fail(PAMI_XFER_ALLREDUCE, INTS);
-    all_fail(PAMI_XFER_ALLGATHER, INTS);
-    all_fail(PAMI_XFER_ALLTOALL, INTS);
+    all_fail(PAMI_XFER_ALLGATHER, INTS / job.tasks);
+    all_fail(PAMI_XFER_ALLTOALL, INTS / job.tasks);
     go_on_without();
     job_destroy(&job);
     return 0;

@@ -125,26 +125,6 @@ static void end_well(struct op *o)
     op_free(o);
 }
 
-/* Sum over those who survive. */
-static unsigned sum(unsigned value)
-{
-    unsigned result = 0;
-    struct told told;
-    pami_xfer_t xfer = coll_xfer(algorithm_of(rest, PAMI_XFER_ALLREDUCE), &told);
-
-    xfer.cmd.xfer_allreduce = (pami_allreduce_t){(char *)&value,
-                                                 PAMI_TYPE_UNSIGNED_INT,
-                                                 1,
-                                                 (char *)&result,
-                                                 PAMI_TYPE_UNSIGNED_INT,
-                                                 1,
-                                                 PAMI_DATA_SUM,
-                                                 NULL,
-                                                 1};
-    coll_run(&job, job.context[0], &xfer);
-    return result;
-}
-
 /* ---- the victim ---- */
 
 static void on_go(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
@@ -311,7 +291,7 @@ static long count_stores(size_t counter)
         stores = options.by_other ? stores : order;
         CHECK(stores >= 0); /* none, where it only had to take what was there */
     }
-    return (long)sum(job.task == 0 ? (unsigned)stores : 0);
+    return coll_total(&job, rest, job.task == 0 ? (int)stores : 0);
 }
 
 static void survive(size_t counter)
@@ -323,7 +303,7 @@ static void survive(size_t counter)
             continue;
         if (stop <= stores + 1 || stop == options.from) {
             accompany(&group[i], stop);
-            CHECK(sum(1) == survivors);
+            CHECK(coll_total(&job, rest, 1) == (int)survivors);
             expect_failure(&group[i]);
             stop++;
         } else {
@@ -333,7 +313,7 @@ static void survive(size_t counter)
     }
     tell(counter, -1);
     destroy_geometry(&job, &group[counter].geometry);
-    CHECK(sum(1) == survivors);
+    CHECK(coll_total(&job, rest, 1) == (int)survivors);
     WAIT(&job, places_arenas() == 0);
     if (job.task == 0)
         printf("stores %ld\n", stores);

@@ -3,7 +3,7 @@
  * collectives with everybody. On every task that lives all that was under way with them ends with
  * an error that names one of them, and none of it touches memory of this task any more; what is
  * started later fails, too, and those that still reach each other go on. Collectives of those that
- * live: test/fault/coll_nodes_dying.c.
+ * live: test/fault/coll_dying.c.
  *
  *     outage --lost N [--die] [--back]
  *
@@ -255,15 +255,8 @@ static void chain_step(struct chain *chain)
     which = chain->rounds % 4;
     xfer = coll_xfer(algorithm_of(chain->geometry, types[which]), &chain->told);
     if (types[which] == PAMI_XFER_ALLREDUCE)
-        xfer.cmd.xfer_allreduce = (pami_allreduce_t){(char *)ints,
-                                                     PAMI_TYPE_SIGNED_INT,
-                                                     which == 1 ? 2 : INTS,
-                                                     (char *)(ints + INTS),
-                                                     PAMI_TYPE_SIGNED_INT,
-                                                     which == 1 ? 2 : INTS,
-                                                     PAMI_DATA_SUM,
-                                                     NULL,
-                                                     0};
+        xfer.cmd.xfer_allreduce =
+            coll_sum(ints, ints + INTS, PAMI_TYPE_SIGNED_INT, which == 1 ? 2 : INTS);
     else if (types[which] == PAMI_XFER_BROADCAST)
         xfer.cmd.xfer_broadcast =
             (pami_broadcast_t){job_endpoint(&job, 0, 0), (char *)ints, PAMI_TYPE_SIGNED_INT, INTS};

@@ -9,13 +9,14 @@
  * Run: args="--seeds 200 --seed 5300" env="PAMI_RNDV_BYTES=64 PAMI_COLL_SEGMENT=256" timeout=120
  * Run: args="--seeds 500 --seed 7250" env="PAMI_COLL_LEVELS=node:2,package:2,core:2" timeout=120
  */
+#include "api/coll_arguments.h"
 #include "coll_start.h"
 #include "trouble.h"
 
 enum {
     OPERATIONS = 10,
     WORDS = 3000, /* of a block at most */
-    MEMBERS = 70
+    MEMBERS = COLL_BLOCKS_MAX
 };
 
 static const pami_xfer_type_t types[] = {
@@ -27,18 +28,12 @@ static const pami_xfer_type_t types[] = {
     PAMI_XFER_SCAN,      PAMI_XFER_REDUCE_SCATTER,
 };
 
-/* What a member says how much each block has; the library keeps no copy. */
-struct lists {
-    size_t counts[MEMBERS], places[MEMBERS];
-    int narrow_counts[MEMBERS], narrow_places[MEMBERS];
-};
-
 struct member {
     size_t count;
     bool done;
     pami_result_t result;
     uint32_t *source, *target; /* of one that is right */
-    struct lists lists;
+    struct coll_blocks blocks;
 };
 
 struct operation {
@@ -72,85 +67,19 @@ static void on_done(pami_context_t context, void *cookie, pami_result_t result)
 
 /* ---- arguments ---- */
 
-static void fill_lists(struct lists *lists, size_t members, size_t n)
-{
-    for (size_t i = 0; i < members; i++) {
-        lists->counts[i] = n;
-        lists->places[i] = i * n;
-        lists->narrow_counts[i] = (int)n;
-        lists->narrow_places[i] = (int)(i * n);
-    }
-}
-
-static void vector_arguments(pami_xfer_type_t type, pami_endpoint_t root, struct lists *l, size_t n,
-                             pami_collective_t *to)
-{
-    char *s = (char *)source, *r = (char *)target;
-    const pami_type_t t = PAMI_TYPE_UNSIGNED_INT;
-    int few = (int)n;
-
-    if (type == PAMI_XFER_ALLGATHERV)
-        to->xfer_allgatherv = (pami_allgatherv_t){s, t, n, r, t, l->counts, l->places};
-    else if (type == PAMI_XFER_GATHERV)
-        to->xfer_gatherv = (pami_gatherv_t){root, s, t, n, r, t, l->counts, l->places};
-    else if (type == PAMI_XFER_SCATTERV)
-        to->xfer_scatterv = (pami_scatterv_t){root, s, t, l->counts, l->places, r, t, n};
-    else if (type == PAMI_XFER_ALLTOALLV)
-        to->xfer_alltoallv =
-            (pami_alltoallv_t){s, t, l->counts, l->places, r, t, l->counts, l->places};
-    else if (type == PAMI_XFER_ALLGATHERV_INT)
-        to->xfer_allgatherv_int =
-            (pami_allgatherv_int_t){s, t, few, r, t, l->narrow_counts, l->narrow_places};
-    else if (type == PAMI_XFER_GATHERV_INT)
-        to->xfer_gatherv_int =
-            (pami_gatherv_int_t){root, s, t, few, r, t, l->narrow_counts, l->narrow_places};
-    else if (type == PAMI_XFER_SCATTERV_INT)
-        to->xfer_scatterv_int =
-            (pami_scatterv_int_t){root, s, t, l->narrow_counts, l->narrow_places, r, t, few};
-    else
-        to->xfer_alltoallv_int = (pami_alltoallv_int_t){s, t, l->narrow_counts, l->narrow_places,
-                                                        r, t, l->narrow_counts, l->narrow_places};
-}
-
 static void arguments(const struct scene *s, struct operation *o, size_t self,
                       pami_collective_t *to)
 {
     struct member *m = &o->member[self];
-    char *from = (char *)(o->wrong ? source : m->source);
-    char *into = (char *)(o->wrong ? target : m->target);
-    const pami_type_t t = PAMI_TYPE_UNSIGNED_INT;
-    const pami_endpoint_t root = job_endpoint(&s->job, o->root, o->context);
-    size_t n = m->count;
 
-    fill_lists(&m->lists, s->members, n);
-    switch (o->type) {
-    case PAMI_XFER_BROADCAST:
-        to->xfer_broadcast = (pami_broadcast_t){root, into, t, n};
-        break;
-    case PAMI_XFER_ALLREDUCE:
-        to->xfer_allreduce = (pami_allreduce_t){from, t, n, into, t, n, PAMI_DATA_SUM, NULL, 1};
-        break;
-    case PAMI_XFER_SCAN:
-        to->xfer_scan = (pami_scan_t){from, t, n, into, t, n, PAMI_DATA_SUM, NULL, 0};
-        break;
-    case PAMI_XFER_REDUCE:
-        to->xfer_reduce = (pami_reduce_t){root, from, t, n, into, t, n, PAMI_DATA_SUM, NULL, 1};
-        break;
-    case PAMI_XFER_REDUCE_SCATTER:
-        to->xfer_reduce_scatter = (pami_reduce_scatter_t){
-            from, t, n * s->members, into, t, m->lists.counts, PAMI_DATA_SUM, NULL, 1};
-        break;
-    case PAMI_XFER_ALLGATHER:
-    case PAMI_XFER_ALLTOALL:
-        to->xfer_allgather = (pami_allgather_t){from, t, n, into, t, n};
-        break;
-    case PAMI_XFER_GATHER:
-    case PAMI_XFER_SCATTER:
-        to->xfer_gather = (pami_gather_t){root, from, t, n, into, t, n};
-        break;
-    default:
-        vector_arguments(o->type, root, &m->lists, n, to);
-    }
+    m->blocks = (struct coll_blocks){
+        .from = o->wrong ? source : m->source,
+        .into = o->wrong ? target : m->target,
+        .type = PAMI_TYPE_UNSIGNED_INT,
+        .root = job_endpoint(&s->job, o->root, o->context),
+        .members = s->members,
+    };
+    coll_arguments(&m->blocks, o->type, m->count, to);
 }
 
 /* ---- making ---- */
