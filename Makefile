@@ -265,7 +265,7 @@ $(BUILD)/bench/peer/ucx_%: bench/peer/ucx_%.c $(wildcard bench/*.h bench/peer/*.
 
 #: KIND=unit,api,...  the kinds of tests that `make check` runs (default: all but hosts, which takes an
 #:                    hour)
-#: TEST=FILE...       only these tests, e.g. TEST=test/api/hello.c
+#: TEST=FILE...       only these tests, e.g. TEST=test/api/put.c
 #: JOBS=N             test programs at a time (default 1, as tests look at the clock)
 #: TEST_FACTOR=F      multiplies time limits (default 1, with a sanitizer 5)
 KIND ?= unit,build,launch,api,sim,fault,fuzz,net

@@ -188,7 +188,18 @@ check_space()
     done
 }
 
-for check in format size banned layers headers symbols scripts space cppcheck; do
+# What documents and comments call a file of this tree is one.
+check_names()
+{
+    local file line name
+    grep -noE '\<(src|test|tools|bench|examples|doc|scripts|include)/[a-z0-9_./-]+\.(c|cc|h|sh|md|def)\>' \
+        Makefile ./*.md doc/*.md doc/man/* "${files[@]}" |
+        while IFS=: read -r file line name; do
+            [ -e "$name" ] || echo "${file#./}:$line: there is no $name"
+        done
+}
+
+for check in format size banned layers headers symbols scripts space names cppcheck; do
     found=$("check_$check")
     if [ -n "$found" ]; then
         printf 'lint: %s:\n%s\n' "$check" "$found"
