@@ -86,6 +86,8 @@ static void part_done(pami_context_t context, void *cookie, pami_result_t result
     struct am_part *part = cookie;
     pami_recv_t recv;
 
+    if (result == PAMI_SUCCESS)
+        result = part->result;
     if (part->data != NULL && result == PAMI_SUCCESS && part->wire.kind <= AM_SCATTER &&
         unpack(part) != 0)
         result = error_set(PAMI_INVAL, "receive: type or data_fn: cannot take the data");
@@ -105,16 +107,27 @@ static void receive_data(struct am_part *part)
     part->deferred = NULL;
     if (part->recv.data_fn == PAMI_DATA_COPY) {
         place.type = type_complete_from_handle(part->recv.type);
+        if (place.type == NULL && place.address != NULL)
+            part->result = error_set(PAMI_INVAL, "receive: type: not a complete type");
     } else {
         part->data = malloc(part->wire.bytes);
+        if (part->data == NULL)
+            part->result = error_set(PAMI_ENOMEM, "receive: out of memory");
         place = (struct message_place){.address = part->data};
     }
-    if (part->recv.data_fn == PAMI_DATA_COPY && place.type == NULL)
+    if (part->result != PAMI_SUCCESS)
         place = (struct message_place){.address = NULL};
     message_resume(deferred, &place, part_done, part);
 }
 
-/* The contribution goes to the initiator. */
+/* What the dispatch function has named can be sent. */
+static bool has_contribution(const struct am_part *part, const struct type *type)
+{
+    return part->wire.bytes == 0 || (type != NULL && type_data_size(type) != 0 &&
+                                     (part->recv.addr != NULL || !type_is_contiguous(type)));
+}
+
+/* The contribution goes to the initiator, which must not wait for one that there is not. */
 static void contribute(struct am_part *part)
 {
     struct context *context = part->am->context;
@@ -125,12 +138,18 @@ static void contribute(struct am_part *part)
     int sent = -EINVAL;
 
     wire.kind = AM_ANSWER;
-    if (wire.bytes == 0 || (place.type != NULL && type_data_size(place.type) != 0))
+    if (has_contribution(part, place.type))
         sent = message_send(context, part->origin, MESSAGE_AMCOLLECTIVE, &wire, sizeof(wire),
                             &place, wire.bytes, part_done, part);
     if (sent == 0)
         return;
-    if (context_complete(context, part_done, part, sent > 0 ? PAMI_SUCCESS : PAMI_ERROR) != 0)
+    if (sent < 0) {
+        wire.kind = AM_REFUSAL;
+        part->result = error_from_errno(sent);
+        message_send(context, part->origin, MESSAGE_AMCOLLECTIVE, &wire, sizeof(wire), &place, 0,
+                     NULL, NULL);
+    }
+    if (context_complete(context, part_done, part, PAMI_SUCCESS) != 0)
         part_done(context, part, PAMI_ENOMEM);
 }
 
@@ -256,7 +275,7 @@ static void on_message(pami_context_t handle, void *cookie, const void *header, 
         log_warn("refused an active-message collective whose sizes contradict each other");
         return;
     }
-    if (wire.kind == AM_ANSWER) {
+    if (wire.kind >= AM_ANSWER) {
         am_answer(am, &wire, origin, data, recv);
         return;
     }

@@ -30,7 +30,8 @@ enum am_kind {
     AM_SCATTER,
     AM_GATHER,
     AM_REDUCE,
-    AM_ANSWER, /* a contribution, to the initiator */
+    AM_ANSWER,  /* a contribution, to the initiator */
+    AM_REFUSAL, /* there is none */
     AM_KINDS
 };
 
@@ -63,6 +64,7 @@ struct am_part {
     struct receive *deferred; /* the message whose data is to come */
     pami_recv_t recv;         /* what the dispatch function has said */
     pami_data_function op;    /* reduce: what it said */
+    pami_result_t result;     /* of preparing for the data */
 };
 
 struct am_operation;
@@ -102,7 +104,7 @@ void am_part_free(struct am_part *part);
 /* am_start.c */
 void am_start_init(struct am *am);
 void am_start_finish(struct am *am);
-/* A contribution has come. */
+/* A contribution has come, or will not. */
 void am_answer(struct am *am, const struct am_wire *wire, uint32_t origin, const void *data,
                pami_recv_t *recv);
 

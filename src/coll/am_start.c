@@ -224,7 +224,7 @@ static void combine(struct am_operation *operation)
         struct am_block *block = &all[--operation->next];
 
         if (block->data == NULL && operation->bytes != 0)
-            continue; /* its member has gone; the operation has failed */
+            continue; /* it will not come; the operation has failed */
         if (block->rank != last && operation->bytes != 0 && operation->result == PAMI_SUCCESS) {
             operation->result = combine_one(operation, all[last].data, block->data);
             free(block->data);
@@ -291,13 +291,19 @@ void am_answer(struct am *am, const struct am_wire *wire, uint32_t origin, const
     struct am_operation *operation;
     struct type_cursor cursor;
 
-    if (block == NULL) {
+    if (block != NULL)
+        block->begun = true;
+    if (block == NULL || wire->kind == AM_REFUSAL) {
         if (recv != NULL)
             message_accept(recv, &place, NULL, NULL);
+        if (block != NULL)
+            block_there(block, error_set(PAMI_ERROR,
+                                         "PAMI_Collective: rank %u has nothing that it "
+                                         "could contribute",
+                                         block->rank));
         return;
     }
     operation = block->operation;
-    block->begun = true;
     if (operation->kind == AM_GATHER)
         place = (struct message_place){.address = block_of(operation, block->rank),
                                        .type = operation->type};
@@ -335,6 +341,8 @@ static pami_result_t own_data(struct am_operation *operation)
         return error_set(PAMI_INVAL, "PAMI_Collective: type: the dispatch function named none");
     if (operation->bytes == 0)
         return PAMI_SUCCESS;
+    if (operation->kind >= AM_GATHER && recv->addr == NULL && type_is_contiguous(type))
+        return error_set(PAMI_INVAL, "PAMI_Collective: addr: the dispatch function named none");
     if (operation->kind == AM_SCATTER) {
         if (recv->addr != NULL && recv->data_fn != PAMI_DATA_NOOP)
             error = type_transform(mine, operation->type, 0, recv->addr, type, recv->offset,

@@ -450,6 +450,65 @@ static void hold_until_set(void)
     dispatched = landed = finished = 0;
 }
 
+/* ---- what goes wrong ---- */
+
+static void on_bad_ended(pami_context_t context, void *cookie, pami_result_t result)
+{
+    CHECK_CALLBACK();
+    CHECK(context == job.context[0] && cookie == &job && result != PAMI_SUCCESS);
+    landed++;
+}
+
+/* The last task names nothing, or nothing of a type. */
+static void on_bad_gather(pami_context_t context, void *cookie, const void *header,
+                          size_t header_bytes, size_t bytes, pami_endpoint_t origin,
+                          pami_geometry_t geometry, pami_recv_t *send)
+{
+    static unsigned char data[64];
+    bool bad = job.task == job.tasks - 1;
+
+    (void)context, (void)header, (void)header_bytes, (void)origin, (void)geometry;
+    CHECK_SIZE(bytes, sizeof data);
+    send->addr = bad && cookie == NULL ? NULL : data;
+    send->type = bad && cookie != NULL ? PAMI_TYPE_NULL : PAMI_TYPE_UNSIGNED_CHAR;
+    send->cookie = &job;
+    send->local_fn = bad || job.task == 0 ? on_bad_ended : NULL;
+}
+
+static void on_bad_reduce(pami_context_t context, void *cookie, const void *header,
+                          size_t header_bytes, size_t bytes, pami_endpoint_t origin,
+                          pami_geometry_t geometry, pami_data_function *op, pami_recv_t *send)
+{
+    on_bad_gather(context, cookie, header, header_bytes, bytes, origin, geometry, send);
+    *op = PAMI_DATA_SUM;
+}
+
+/* It hears of it, and so does the initiator, which does not wait for more. */
+static void contribute_nothing(pami_xfer_type_t type, pami_dispatch_callback_function fn,
+                               void *cookie)
+{
+    struct listed listed = list_of(type);
+    pami_xfer_t xfer = xfer_of(listed.algorithm[0], never);
+    pami_collective_hint_t hints = {0};
+    unsigned char *data = test_zalloc(64 * job.tasks);
+
+    CHECK_OK(PAMI_AMCollective_dispatch_set(job.context[0], listed.algorithm[0], ID_ONE, fn, cookie,
+                                            hints));
+    landed = 0;
+    job_barrier(&job);
+    if (type == PAMI_XFER_AMGATHER)
+        xfer.cmd.xfer_amgather = (pami_amgather_t){
+            .dispatch = ID_ONE, .rcvbuf = data, .rtype = PAMI_TYPE_BYTE, .rtypecount = 64};
+    else
+        xfer.cmd.xfer_amreduce = (pami_amreduce_t){
+            .dispatch = ID_ONE, .rcvbuf = data, .rtype = PAMI_TYPE_BYTE, .rtypecount = 64};
+    if (job.task == 0)
+        start(&xfer);
+    WAIT(&job, landed == (job.task == 0 || job.task == job.tasks - 1));
+    job_barrier(&job);
+    free(data);
+}
+
 static void refuse(void)
 {
     struct listed listed = list_of(PAMI_XFER_AMBROADCAST);
@@ -508,6 +567,14 @@ int main(void)
     all_of(reduce, PAMI_XFER_AMREDUCE, ID_LARGE);
     hold_until_set();
     refuse();
+    for (int i = 0; i < 2; i++) {
+        void *cookie = i == 0 ? NULL : &job;
+
+        contribute_nothing(PAMI_XFER_AMGATHER,
+                           (pami_dispatch_callback_function){.amgather = on_bad_gather}, cookie);
+        contribute_nothing(PAMI_XFER_AMREDUCE,
+                           (pami_dispatch_callback_function){.amreduce = on_bad_reduce}, cookie);
+    }
     CHECK_OK(PAMI_Type_destroy(&pairs));
     job_finish(&job);
     return 0;
