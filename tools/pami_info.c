@@ -262,7 +262,7 @@ static int print_algorithms(void)
 
         for (size_t i = 0; i < algorithm_count; i++) {
             const struct algorithm *row = &algorithm_table[i];
-            char needs[256];
+            char needs[REPORT_NEEDS_MAX];
 
             if ((int)row->type != type)
                 continue;

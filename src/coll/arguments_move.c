@@ -23,13 +23,11 @@ struct sides {
     struct side send, recv;
 };
 
-static struct sides sides_of(const pami_allgather_t *x)
-{
-    return (struct sides){
-        {"sndbuf", "stype", "stypecount", x->sndbuf, x->stype, x->stypecount, NULL, NULL},
-        {"rcvbuf", "rtype", "rtypecount", x->rcvbuf, x->rtype, x->rtypecount, NULL, NULL},
-    };
-}
+/* The structures have the same members. */
+#define SIDES(x)                                                                                   \
+    ((struct sides){                                                                               \
+        {"sndbuf", "stype", "stypecount", (x)->sndbuf, (x)->stype, (x)->stypecount, NULL, NULL},   \
+        {"rcvbuf", "rtype", "rtypecount", (x)->rcvbuf, (x)->rtype, (x)->rtypecount, NULL, NULL}})
 
 /* This member's block of `blocks`: in *own, from a buffer of its own or in place already. */
 static pami_result_t read_own(struct reading *r, const struct side *side, uint64_t expected,
@@ -67,7 +65,7 @@ static pami_result_t read_share(struct reading *r, const struct side *side, uint
 
 pami_result_t arguments_allgather(struct reading *r, const pami_collective_t *given)
 {
-    const struct sides sides = sides_of(&given->xfer_allgather);
+    const struct sides sides = SIDES(&given->xfer_allgather);
     pami_result_t result =
         arguments_regular(r, &r->to->recv, &sides.recv, BLOCKS_EQUAL, &r->to->bytes);
 
@@ -77,9 +75,7 @@ pami_result_t arguments_allgather(struct reading *r, const pami_collective_t *gi
 pami_result_t arguments_gather(struct reading *r, const pami_collective_t *given)
 {
     const pami_gather_t *x = &given->xfer_gather;
-    const pami_allgather_t same = {x->sndbuf, x->stype, x->stypecount,
-                                   x->rcvbuf, x->rtype, x->rtypecount};
-    const struct sides sides = sides_of(&same);
+    const struct sides sides = SIDES(x);
     pami_result_t result = arguments_root(r, x->root);
 
     if (result != PAMI_SUCCESS)
@@ -95,9 +91,7 @@ pami_result_t arguments_gather(struct reading *r, const pami_collective_t *given
 pami_result_t arguments_scatter(struct reading *r, const pami_collective_t *given)
 {
     const pami_scatter_t *x = &given->xfer_scatter;
-    const pami_allgather_t same = {x->sndbuf, x->stype, x->stypecount,
-                                   x->rcvbuf, x->rtype, x->rtypecount};
-    const struct sides sides = sides_of(&same);
+    const struct sides sides = SIDES(x);
     pami_result_t result = arguments_root(r, x->root);
 
     if (result != PAMI_SUCCESS)
@@ -111,9 +105,7 @@ pami_result_t arguments_scatter(struct reading *r, const pami_collective_t *give
 pami_result_t arguments_alltoall(struct reading *r, const pami_collective_t *given)
 {
     const pami_alltoall_t *x = &given->xfer_alltoall;
-    const pami_allgather_t same = {x->sndbuf, x->stype, x->stypecount,
-                                   x->rcvbuf, x->rtype, x->rtypecount};
-    const struct sides sides = sides_of(&same);
+    const struct sides sides = SIDES(x);
     struct collective *to = r->to;
     uint64_t sends;
     pami_result_t result = arguments_regular(r, &to->recv, &sides.recv, BLOCKS_EQUAL, &to->bytes);

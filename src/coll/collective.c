@@ -9,6 +9,7 @@
 #include "coll/collective.h"
 #include "coll/handle.h"
 #include "coll/machine.h"
+#include "coll/report.h"
 #include "coll/select.h"
 #include "coll/shared/shared.h"
 #include "util/error.h"
@@ -71,10 +72,9 @@ struct group *coll_group_of(const char *function, struct context *context, pami_
     }
     group = geometry_group(geometry, context);
     if (group == NULL) {
-        error_set(
-            PAMI_INVAL,
-            "PAMI_Collective: context: endpoint %u is not a member of the algorithm's geometry",
-            context->endpoint);
+        error_set(PAMI_INVAL,
+                  "%s: context: endpoint %u is not a member of the algorithm's geometry", function,
+                  context->endpoint);
         return NULL;
     }
     coll->last_handle = handle;
@@ -84,13 +84,10 @@ struct group *coll_group_of(const char *function, struct context *context, pami_
 
 static pami_result_t needs_more(const struct algorithm *row, unsigned unmet)
 {
-    static const char *const why[] = {
-        "a commutative operator", "a power of two of members",          "an even number of members",
-        "members on one node",    "several nodes with several members",
-    };
-    unsigned first = (unsigned)__builtin_ctz(unmet);
+    char needs[REPORT_NEEDS_MAX];
 
-    return error_set(PAMI_INVAL, "PAMI_Collective: algorithm: %s needs %s", row->name, why[first]);
+    report_needs(unmet, needs, sizeof(needs));
+    return error_set(PAMI_INVAL, "PAMI_Collective: algorithm: %s %s", row->name, needs);
 }
 
 /* The row to run: the one that was asked for, or the best one. */

@@ -375,6 +375,7 @@ int coll_attach(struct context *context)
     list_init(&coll->lingering);
     if (flight_table_init(&coll->flights, context) != 0 || am_attach(context) != 0 ||
         shared_attach(context) != 0) {
+        am_detach(context);
         flight_table_finish(&coll->flights);
         free(coll);
         return -ENOMEM;

@@ -14,6 +14,9 @@
 void report_ran(const struct context *context,
                 void (*print)(void *cookie, const char *text, uint64_t count), void *cookie);
 
+/* Room for what report_needs writes. */
+#define REPORT_NEEDS_MAX 256
+
 /* Of NEEDS_* bits: "needs a commutative operator, ..." or "". */
 void report_needs(unsigned needs, char *text, size_t size);
 
