@@ -282,6 +282,27 @@ static int share_key(struct client *client)
     return error;
 }
 
+/* With all tasks of the job, and in the same order as they do: there are fences in it. */
+static int join_job(struct client *client)
+{
+    struct client_core *core = &client->core;
+    int error = core->bootstrap->servers != 0 && client->instance == 0 ? share_key(client) : 0;
+
+    if (error == 0)
+        error = tuned_offer(core, client->key);
+    if (error == 0)
+        error = open_devices(client);
+    if (error == 0)
+        error = tuned_join(core, client->key);
+    if (error != 0)
+        return error;
+    core->network = core->bootstrap->nodes > 1 && !network_by_segment(core->bootstrap);
+    core->yield = client_yield_policy(client);
+    core->spin_passes = client_spin_passes(core->yield);
+    core->spread = client_spreads(client) ? client_spread : NULL;
+    return 0;
+}
+
 static pami_result_t check_create(const char *name, const pami_client_t *client,
                                   const pami_configuration_t configuration[], size_t num_configs)
 {
@@ -313,8 +334,10 @@ pami_result_t PAMI_Client_create(const char *name, pami_client_t *out,
         return result;
     *out = NULL;
     error = bootstrap_open(&bootstrap);
+    if (error == -ENOMEM)
+        return error_set(PAMI_ENOMEM, "PAMI_Client_create: out of memory");
     if (error != 0)
-        return error == -ENOMEM ? PAMI_ENOMEM : PAMI_ERROR; /* the text is the bootstrap's */
+        return PAMI_ERROR; /* the text is the bootstrap's */
     log_set_task(bootstrap->task);
     client = client_new(name, bootstrap);
     if (client == NULL) {
@@ -324,20 +347,9 @@ pami_result_t PAMI_Client_create(const char *name, pami_client_t *out,
     client->own_bootstrap = true;
     client->instance = next_instance();
     make_key(client);
-    error = bootstrap->servers != 0 && client->instance == 0 ? share_key(client) : 0;
+    error = join_job(client);
     if (error == 0)
-        error = tuned_offer(&client->core, client->key);
-    if (error == 0)
-        error = open_devices(client);
-    if (error == 0)
-        error = tuned_join(&client->core, client->key);
-    if (error == 0) {
-        client->core.network = bootstrap->nodes > 1 && !network_by_segment(bootstrap);
-        client->core.yield = client_yield_policy(client);
-        client->core.spin_passes = client_spin_passes(client->core.yield);
-        client->core.spread = client_spreads(client) ? client_spread : NULL;
         error = enlist(client);
-    }
     if (error != 0) {
         client_destroy(client);
         return error == -ENOMEM ? PAMI_ENOMEM : PAMI_ERROR;
