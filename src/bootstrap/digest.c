@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "util/hash.h"
+
 #define PRIME_A UINT64_C(0x00000100000001b3)
 #define PRIME_B UINT64_C(0x9e3779b97f4a7c15)
 
@@ -34,15 +36,8 @@ void digest_add(struct digest *digest, const void *data, size_t bytes)
         digest_byte(digest, (unsigned char)(length >> (8 * i)));
 }
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
 void digest_text(const struct digest *digest, char text[DIGEST_TEXT_MAX])
 {
-    snprintf(text, DIGEST_TEXT_MAX, "%016" PRIx64 "%016" PRIx64, mix(digest->a),
-             mix(digest->b ^ digest->a));
+    snprintf(text, DIGEST_TEXT_MAX, "%016" PRIx64 "%016" PRIx64, hash_mix(digest->a),
+             hash_mix(digest->b ^ digest->a));
 }

@@ -8,16 +8,7 @@
 #define LIBPAMI_COLL_BUILD_H
 
 #include "coll/schedule.h"
-
-static inline uint64_t smaller(uint64_t first, uint64_t second)
-{
-    return first < second ? first : second;
-}
-
-static inline uint64_t larger(uint64_t first, uint64_t second)
-{
-    return first > second ? first : second;
-}
+#include "util/minmax.h"
 
 /* (rank + distance) modulo size; distance < size */
 static inline uint32_t rank_after(uint32_t rank, uint32_t distance, uint32_t size)

@@ -115,18 +115,18 @@ static uint32_t count_domains(const struct locality *locality, unsigned level,
                               const struct topology *topology)
 {
     static char present;
-    struct u32map domains = {0};
+    struct u64map domains = {0};
     uint32_t rank = 0, count;
 
     for (; rank < topology->size; rank++) {
         uint32_t task = endpoint_task(topology_endpoint(topology, rank));
 
-        if (u32map_put(&domains, locality_domain(locality, level, task), &present) != 0 ||
+        if (u64map_put(&domains, locality_domain(locality, level, task), &present) != 0 ||
             (rank > LEVELS_MEMBERS_MAX && domains.count > 1))
             break;
     }
     count = rank == topology->size ? (uint32_t)domains.count : 0;
-    u32map_finish(&domains);
+    u64map_finish(&domains);
     return count;
 }
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "util/hash.h"
 #include "util/list.h"
 #include "util/pool.h"
 
@@ -86,8 +87,7 @@ static size_t round_down(size_t value, size_t unit)
 
 static size_t bucket_of(const struct heap *heap, size_t offset)
 {
-    return (size_t)((uint64_t)(offset / UNIT) * UINT64_C(0x9e3779b97f4a7c15) >> 32) &
-           (heap->bucket_count - 1);
+    return hash_of(offset / UNIT) & (heap->bucket_count - 1);
 }
 
 /* More buckets when there is memory for them; it works without. */

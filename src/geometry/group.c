@@ -175,7 +175,6 @@ void geometry_detach(struct context *context)
     struct geometry_context *own = context->geometry;
     struct group *group;
     size_t cursor = 0;
-    uint64_t identity;
 
     if (own == NULL)
         return;
@@ -185,7 +184,7 @@ void geometry_detach(struct context *context)
     pthread_mutex_unlock(&own->client->lock);
     join_detach(context);
     group_close(&own->world);
-    while ((group = u64map_next(&own->groups, &cursor, &identity)) != NULL) {
+    while ((group = u64map_next(&own->groups, &cursor)) != NULL) {
         group_close(group);
         cursor = 0; /* closing has moved others */
     }

@@ -97,10 +97,9 @@ bool neighbour_is_new(struct u64map *map, uint32_t task, uint64_t number)
 void neighbours_free(struct u64map *map)
 {
     size_t cursor = 0;
-    uint64_t task;
     struct neighbour *neighbour;
 
-    while ((neighbour = u64map_next(map, &cursor, &task)) != NULL) {
+    while ((neighbour = u64map_next(map, &cursor)) != NULL) {
         free(neighbour->ranges);
         free(neighbour);
     }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "context/context.h"
+#include "util/hash.h"
 
 void topology_init_stride(struct topology *topology, uint32_t first, int32_t stride, uint32_t tasks,
                           uint32_t offset, uint32_t contexts)
@@ -59,11 +60,6 @@ static bool init_as_stride(struct topology *topology, const uint32_t *endpoints,
     return true;
 }
 
-static uint32_t hash(uint32_t endpoint)
-{
-    return (uint32_t)(endpoint * UINT64_C(0x9e3779b97f4a7c15) >> 32);
-}
-
 /* Ranks by endpoint, at most half full. Rows hold rank + 1. */
 static int make_index(struct topology *topology)
 {
@@ -76,7 +72,7 @@ static int make_index(struct topology *topology)
         return -ENOMEM;
     topology->index_mask = (uint32_t)(rows - 1);
     for (uint32_t rank = 0; rank < topology->size; rank++) {
-        uint32_t at = hash(topology->endpoints[rank]) & topology->index_mask;
+        uint32_t at = hash_of(topology->endpoints[rank]) & topology->index_mask;
 
         while (topology->index[at] != 0) {
             if (topology->endpoints[topology->index[at] - 1] == topology->endpoints[rank])
@@ -137,7 +133,7 @@ static uint32_t list_rank(const struct topology *topology, uint32_t endpoint)
 
     if (topology->index == NULL)
         return TOPOLOGY_NO_RANK;
-    at = hash(endpoint) & topology->index_mask;
+    at = hash_of(endpoint) & topology->index_mask;
     for (; topology->index[at] != 0; at = (at + 1) & topology->index_mask)
         if (topology->endpoints[topology->index[at] - 1] == endpoint)
             return topology->index[at] - 1;

@@ -242,7 +242,6 @@ pami_result_t PAMI_Fence_all(pami_context_t handle, pami_event_function done_fn,
     struct fence *fence;
     struct peer *peer;
     size_t cursor = 0;
-    uint32_t endpoint;
     int error = 0;
 
     if (context == NULL)
@@ -251,7 +250,7 @@ pami_result_t PAMI_Fence_all(pami_context_t handle, pami_event_function done_fn,
     fence = fence_new(done_fn, cookie);
     if (fence == NULL)
         return error_set(PAMI_ENOMEM, "PAMI_Fence_all: out of memory");
-    while (error == 0 && (peer = u32map_next(&context->p2p->peers, &cursor, &endpoint)) != NULL)
+    while (error == 0 && (peer = u64map_next(&context->p2p->peers, &cursor)) != NULL)
         error = fence_peer(context->p2p, peer, fence);
     return fence_started(context, fence, error);
 }
@@ -267,7 +266,7 @@ pami_result_t PAMI_Fence_endpoint(pami_context_t handle, pami_event_function don
     if (context == NULL)
         return error_set(PAMI_INVAL, "PAMI_Fence_endpoint: context: %s", context_fault(handle));
     misuse_check(context, "PAMI_Fence_endpoint");
-    peer = u32map_get(&context->p2p->peers, target);
+    peer = u64map_get(&context->p2p->peers, target);
     if (peer == NULL && !p2p_is_valid(context->core, target))
         return p2p_no_peer("PAMI_Fence_endpoint", target, context->p2p, -EINVAL);
     fence = fence_new(done_fn, cookie);
@@ -373,7 +372,7 @@ pami_result_t PAMI_Resume(pami_context_t handle, pami_endpoint_t *dest, size_t c
 
     for (size_t i = 0; i < count && result == PAMI_SUCCESS; i++) {
         struct p2p *p2p = context_from_handle(handle)->p2p;
-        const struct peer *peer = u32map_get(&p2p->peers, dest[i]);
+        const struct peer *peer = u64map_get(&p2p->peers, dest[i]);
 
         if (peer != NULL && peer->gone && peer->path->port->ops->revive != NULL)
             peer->path->port->ops->revive(peer->path->port, dest[i]);

@@ -13,16 +13,12 @@
 #include "p2p/p2p.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/minmax.h"
 
 static void foreign(struct context *context, const struct packet_header *head, const char *what)
 {
     if (context->counters[COUNTER_FOREIGN]++ == 0)
         log_warn("refused a packet from endpoint %u: %s", head->origin, what);
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 /* ---- the receive object ---- */
@@ -325,7 +321,7 @@ void receive_deliver(struct p2p *p2p, struct receive *receive)
 /* The next bytes of a stream: what the header lacks, then data. */
 void receive_feed(struct p2p *p2p, struct receive *receive, const char *bytes, size_t count)
 {
-    size_t part = least(receive->header_bytes - receive->header_got, count);
+    size_t part = smaller(receive->header_bytes - receive->header_got, count);
     bool whole;
 
     if (part != 0) {
@@ -574,7 +570,7 @@ void p2p_handle_stream(struct context *context, const struct packet_header *head
 void p2p_handle_reset(struct context *context, const struct packet_header *head, void *body)
 {
     struct p2p *p2p = context->p2p;
-    struct peer *peer = u32map_get(&p2p->peers, head->origin);
+    struct peer *peer = u64map_get(&p2p->peers, head->origin);
 
     (void)body;
     if (peer == NULL)

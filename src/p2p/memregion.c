@@ -14,6 +14,7 @@
 
 #include "p2p/rma.h"
 #include "util/error.h"
+#include "util/hash.h"
 
 #define REGION_MAGIC UINT64_C(0x70616d69726d656d)
 
@@ -124,24 +125,17 @@ static _Atomic uint64_t *slot_find(struct client_core *core, const struct memreg
 
 /* ---- the check ---- */
 
-static inline uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
 static uint64_t check_of(const struct client_core *core, const struct memregion *region)
 {
     uint64_t check = core->key[0];
 
-    check = mix(check ^ region->base);
-    check = mix(check ^ region->bytes);
-    check = mix(check ^ ((uint64_t)region->owner << 32 | region->slot));
-    check = mix(check ^ region->serial);
-    check = mix(check ^ region->exposure.key);
-    check = mix(check ^ ((uint64_t)region->exposure.offset << 32 | region->exposure.id));
-    return mix(check ^ core->key[1]);
+    check = hash_mix(check ^ region->base);
+    check = hash_mix(check ^ region->bytes);
+    check = hash_mix(check ^ ((uint64_t)region->owner << 32 | region->slot));
+    check = hash_mix(check ^ region->serial);
+    check = hash_mix(check ^ region->exposure.key);
+    check = hash_mix(check ^ ((uint64_t)region->exposure.offset << 32 | region->exposure.id));
+    return hash_mix(check ^ core->key[1]);
 }
 
 static bool is_genuine(const struct client_core *core, const struct memregion *region)

@@ -73,7 +73,7 @@ static int send_short(struct p2p *p2p, struct path *path, const struct request *
 }
 
 /* The data as the operation keeps it: where it is, copied, or with the type. */
-static int take_data(struct p2p *p2p, struct send *send, const struct request *request, bool copy)
+static int take_data(struct send *send, const struct request *request, bool copy)
 {
     struct typed_source *typed;
 
@@ -98,7 +98,6 @@ static int take_data(struct p2p *p2p, struct send *send, const struct request *r
     typed->cookie = NULL;
     type_cursor_init(&typed->cursor, typed->type, request->place->address, request->place->offset);
     send->typed = typed;
-    (void)p2p;
     return 0;
 }
 
@@ -129,7 +128,7 @@ static int send_operation(struct p2p *p2p, struct peer *peer, const struct reque
     send->dispatch = request->dispatch;
     send->header_bytes = request->header_bytes;
     send->data_bytes = request->bytes;
-    error = take_data(p2p, send, request, copy);
+    error = take_data(send, request, copy);
     if (error == 0) {
         send->immediate = request->bytes <= COPY_BYTES;
         send->mode = (uint16_t)mode_of(p2p, send, request->way);
@@ -246,7 +245,7 @@ static bool is_message(const struct operation *operation, const struct peer *pee
 bool message_disown(struct context *context, uint32_t endpoint, const void *cookie)
 {
     struct p2p *p2p = context->p2p;
-    struct peer *peer = u32map_get(&p2p->peers, endpoint);
+    struct peer *peer = u64map_get(&p2p->peers, endpoint);
     struct list *item;
     uint32_t cursor = 0;
     struct operation *operation;
@@ -350,7 +349,7 @@ int message_expect(struct context *context, uint32_t endpoint)
 
     if (likely(peer != NULL && peer->endpoint == endpoint && !peer->gone))
         return 0;
-    peer = u32map_get(&p2p->peers, endpoint);
+    peer = u64map_get(&p2p->peers, endpoint);
     if (peer != NULL && !peer->gone)
         return 0;
     /* One never heard of may have left already, with messages under way. */
@@ -360,7 +359,7 @@ int message_expect(struct context *context, uint32_t endpoint)
 
 bool message_has_gone(struct context *context, uint32_t endpoint)
 {
-    const struct peer *peer = u32map_get(&context->p2p->peers, endpoint);
+    const struct peer *peer = u64map_get(&context->p2p->peers, endpoint);
 
     return peer != NULL && peer->gone;
 }

@@ -8,16 +8,12 @@
 #include "p2p/p2p.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/minmax.h"
 
 /* To register memory takes a system call or two, and time for each page. A fabric does not register
  * any number. */
 #define EXPOSE_LEAST ((size_t)256 << 10)
 #define EXPOSED_MOST 64u
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static const struct operation_ops send_ops;
 
@@ -140,7 +136,7 @@ static size_t cut(const struct send *send, size_t want, size_t left)
     size_t unit;
 
     if (want >= left || !has_units(send))
-        return least(want, left);
+        return smaller(want, left);
     unit = type_pack_unit(send->typed->type, send->typed->function);
     if (unit > want)
         unit = type_atom(send->typed->type);
@@ -153,7 +149,7 @@ static void packet_take(const struct send *send, struct packet *packet, size_t r
     size_t sent = send->sent;
 
     if (sent < send->header_bytes) {
-        size_t part = least(send->header_bytes - sent, room);
+        size_t part = smaller(send->header_bytes - sent, room);
 
         packet->header = send->header + sent;
         packet->head.header_bytes = (uint16_t)part;

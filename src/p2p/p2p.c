@@ -84,7 +84,7 @@ static struct peer *peer_new(struct p2p *p2p, uint32_t endpoint, unsigned how, i
     list_init(&peer->puts_waiting);
     *error = open_path(p2p, endpoint, how, &peer->path);
     if (*error == 0)
-        *error = u32map_put(&p2p->peers, endpoint, peer);
+        *error = u64map_put(&p2p->peers, endpoint, peer);
     if (*error != 0) {
         free(peer);
         return NULL;
@@ -111,7 +111,7 @@ static void come_back(struct p2p *p2p, struct peer *peer)
 
 struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, int *error)
 {
-    struct peer *peer = u32map_get(&p2p->peers, endpoint);
+    struct peer *peer = u64map_get(&p2p->peers, endpoint);
 
     if (peer == NULL) {
         *error = -EINVAL;
@@ -131,7 +131,7 @@ struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, int *error)
 
 struct peer *peer_of_origin(struct p2p *p2p, uint32_t endpoint, int *error)
 {
-    struct peer *peer = u32map_get(&p2p->peers, endpoint);
+    struct peer *peer = u64map_get(&p2p->peers, endpoint);
 
     if (peer != NULL && !peer->gone)
         return peer;
@@ -142,6 +142,23 @@ struct peer *peer_of_origin(struct p2p *p2p, uint32_t endpoint, int *error)
         return NULL;
     come_back(p2p, peer);
     return peer;
+}
+
+pami_result_t p2p_no_peer(const char *function, uint32_t endpoint, const struct p2p *p2p, int error)
+{
+    if (error == -EPIPE)
+        return error_set(PAMI_ERROR, "%s: dest: endpoint %u of task %u has gone", function,
+                         endpoint, endpoint_task(endpoint));
+    if (error == -ENOMEM)
+        return error_set(PAMI_ENOMEM, "%s: out of memory", function);
+    if (error == -EHOSTUNREACH)
+        return error_set(PAMI_INVAL, "%s: dest: no device reaches task %u", function,
+                         endpoint_task(endpoint));
+    return error_set(PAMI_INVAL,
+                     "%s: dest: endpoint %u (task %u, context %u) is outside the job of %u tasks "
+                     "with up to %u contexts",
+                     function, endpoint, endpoint_task(endpoint), endpoint_offset(endpoint),
+                     p2p->context->core->tasks, p2p->context->core->contexts_max);
 }
 
 int peer_packet_path(struct p2p *p2p, struct peer *peer, struct path **path)
@@ -209,7 +226,7 @@ static void operations_resume(struct p2p *p2p, struct peer *peer, struct list *o
 void p2p_endpoint_gone(struct context *context, uint32_t endpoint)
 {
     struct p2p *p2p = context->p2p;
-    struct peer *peer = u32map_get(&p2p->peers, endpoint);
+    struct peer *peer = u64map_get(&p2p->peers, endpoint);
     struct list *item, *following;
     struct list later = LIST_INITIALIZER(later);
     uint32_t cursor = 0;
@@ -325,7 +342,6 @@ void p2p_detach(struct context *context)
     struct p2p *p2p = context->p2p;
     struct peer *peer;
     size_t cursor = 0;
-    uint32_t endpoint;
     uint32_t row = 0;
     struct list *item;
     void *object;
@@ -343,9 +359,9 @@ void p2p_detach(struct context *context)
         if (operation->kind == OPERATION_OUTGOING)
             operation->ops->free(p2p, operation);
     }
-    while ((peer = u32map_next(&p2p->peers, &cursor, &endpoint)) != NULL)
+    while ((peer = u64map_next(&p2p->peers, &cursor)) != NULL)
         peer_free(p2p, peer);
-    u32map_finish(&p2p->peers);
+    u64map_finish(&p2p->peers);
     /* Answers to this context's messages may still come when another has its place. */
     context->core->generations[context->offset] = p2p->handles.first + p2p->handles.most + 1;
     handle_table_finish(&p2p->handles);
@@ -365,9 +381,8 @@ static void abandon_receives(struct p2p *p2p)
 {
     struct peer *peer;
     size_t cursor = 0;
-    uint32_t endpoint;
 
-    while ((peer = u32map_next(&p2p->peers, &cursor, &endpoint)) != NULL) {
+    while ((peer = u64map_next(&p2p->peers, &cursor)) != NULL) {
         struct list *item, *following;
 
         list_for_each_safe (item, following, &peer->receives) {

@@ -178,7 +178,7 @@ struct receive {
 
 struct p2p {
     struct context *context;
-    struct u32map peers;
+    struct u64map peers;
     struct peer *last; /* the peer last used */
     struct pool sends, receives;
     struct handle_table handles;

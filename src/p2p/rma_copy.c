@@ -9,11 +9,7 @@
 
 #include "p2p/rma.h"
 #include "util/log.h"
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
+#include "util/minmax.h"
 
 static void leave_copies(struct p2p *p2p, struct rma *rma)
 {
@@ -136,7 +132,7 @@ static int copy_common_piece(struct rma *rma, size_t most, size_t *moved)
 
     if (!type_cursor_refill(&typed->local) || !type_cursor_refill(&typed->remote))
         return -EFAULT;
-    most = least(most, least(typed->local.left, typed->remote.left));
+    most = smaller(most, smaller(typed->local.left, typed->remote.left));
     error = copy_area(rma, (void *)typed->local.at, typed->remote.at, most, moved);
     if (error == 0) {
         rma->done += *moved;
@@ -165,7 +161,7 @@ static int read_span(struct p2p *p2p, struct rma *rma, size_t most, size_t *move
     if (batch == NULL || run.count < 2 || run.piece > RMA_SPAN_PIECE || run.stride < run.piece ||
         run.stride - run.piece > RMA_SPAN_GAP)
         return -ENOSYS;
-    run.count = least(run.count, (RMA_SPAN_BYTES - run.piece) / run.stride + 1);
+    run.count = smaller(run.count, (RMA_SPAN_BYTES - run.piece) / run.stride + 1);
     local = (struct iovec){batch->span, (run.count - 1) * run.stride + run.piece};
     remote = (struct iovec){(void *)run.address, local.iov_len};
     if (path->port->ops->copyv(path, false, &local, 1, &remote, 1, &got) != 0 ||
@@ -226,7 +222,7 @@ static size_t move_mapped(struct rma *rma, size_t most)
 bool rma_step(struct p2p *p2p, struct rma *rma, size_t *moved)
 {
     size_t left = rma->bytes - rma->done;
-    size_t most = rma->native ? rma->allowed - rma->done : least(left, RMA_STEP_BYTES);
+    size_t most = rma->native ? rma->allowed - rma->done : smaller(left, RMA_STEP_BYTES);
     size_t part = 0;
     int error = 0;
 

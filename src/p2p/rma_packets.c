@@ -9,15 +9,11 @@
 
 #include "p2p/rma.h"
 #include "util/error.h"
+#include "util/minmax.h"
 
 static struct rma *rma_of(struct operation *operation)
 {
     return container_of(operation, struct rma, op);
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 /* ---- put ---- */
@@ -36,13 +32,13 @@ static size_t take_runs(const struct rma *rma, struct type_cursor *cursor, size_
     size_t bytes = 0;
 
     if (rma->typed == NULL) {
-        bytes = data_too ? least(left, room - sizeof(*runs)) : left;
+        bytes = data_too ? smaller(left, room - sizeof(*runs)) : left;
         runs[0] = (struct rma_run){.address = rma->remote + from, .piece = bytes, .count = 1};
         *count = 1;
         return bytes;
     }
     for (*count = 0; *count < RMA_RUNS && left != 0 && room > sizeof(*runs); ++*count) {
-        size_t most = data_too ? least(left, room - sizeof(*runs)) : left;
+        size_t most = data_too ? smaller(left, room - sizeof(*runs)) : left;
         size_t part = rma_next_run(cursor, &runs[*count], most);
 
         room -= sizeof(*runs) + (data_too ? part : 0);

@@ -12,6 +12,7 @@
 
 #include "p2p/rma.h"
 #include "util/log.h"
+#include "util/minmax.h"
 #include "util/probe.h"
 #include "util/tsan.h"
 
@@ -52,11 +53,6 @@ struct serve {
     char small[REPLY_SMALL];
 };
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The bytes that an array of runs describes, or 0 when it makes no sense. */
 static uint64_t runs_bytes(const struct rma_run *runs, size_t count)
 {
@@ -87,7 +83,7 @@ static size_t walk_take(struct walk *walk, struct iovec *pieces, size_t *count, 
 
     for (*count = 0; *count < PIECES && bytes < most; ++*count) {
         const struct rma_run *run = walk->run;
-        size_t part = least(run->piece - walk->within, most - bytes);
+        size_t part = smaller(run->piece - walk->within, most - bytes);
 
         pieces[*count] = (struct iovec){
             .iov_base = (void *)(run->address + walk->piece * run->stride + walk->within),
@@ -273,12 +269,12 @@ static int serve_read(struct p2p *p2p, struct serve *serve)
     if (serve->at < serve->ready)
         return 0;
     if (serve->buffer == NULL) {
-        serve->room = least(serve->left, serve->op.path->packet_max);
+        serve->room = smaller(serve->left, serve->op.path->packet_max);
         serve->buffer = serve->room <= REPLY_SMALL ? serve->small : malloc(serve->room);
         if (serve->buffer == NULL)
             return -ENOMEM;
     }
-    bytes = least(serve->left, serve->room);
+    bytes = smaller(serve->left, serve->room);
     serve->at = 0;
     serve->ready = 0;
     if (touch(p2p, false, &serve->walk, serve->buffer, bytes) != 0)
@@ -307,10 +303,10 @@ static int serve_progress(struct p2p *p2p, struct operation *operation)
         }
         if (budget == 0)
             return -EAGAIN;
-        bytes = least(serve->ready - serve->at, budget);
+        bytes = smaller(serve->ready - serve->at, budget);
         error = reply(p2p, serve, PAMI_SUCCESS, bytes);
         if (error == -ENOBUFS) {
-            bytes = least(bytes, PACKET_SMALL);
+            bytes = smaller(bytes, PACKET_SMALL);
             error = reply(p2p, serve, PAMI_SUCCESS, bytes);
         }
         if (error != 0)

@@ -10,15 +10,11 @@
 
 #include "p2p/rma.h"
 #include "util/error.h"
+#include "util/minmax.h"
 
 /* See rma_typed_is_fine. */
 #define FINE_PIECE 512
 #define FINE_PIECES 16
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 int rma_typed_new(const struct rma_call *call, struct rma_typed **out)
 {
@@ -64,13 +60,13 @@ size_t rma_next_run(struct type_cursor *cursor, struct rma_run *run, size_t most
     run->address = cursor->at;
     run->stride = cursor->stride;
     if (cursor->left != cursor->piece || cursor->reps == 0 || most / 2 < cursor->piece) {
-        run->piece = least(cursor->left, most);
+        run->piece = smaller(cursor->left, most);
         run->count = 1;
         cursor->at += run->piece;
         cursor->left -= run->piece;
         return run->piece;
     }
-    count = least(cursor->reps, most / cursor->piece - 1) + 1;
+    count = smaller(cursor->reps, most / cursor->piece - 1) + 1;
     run->piece = cursor->piece;
     run->count = count;
     cursor->at += (count - 1) * cursor->stride + cursor->piece;
@@ -181,7 +177,7 @@ struct rma_batch *rma_batch_get(struct p2p *p2p)
 bool rma_typed_batch(struct p2p *p2p, const struct rma *rma)
 {
     const struct rma_typed *typed = rma->typed;
-    size_t most = least(rma->bytes - rma->done, RMA_STEP_BYTES);
+    size_t most = smaller(rma->bytes - rma->done, RMA_STEP_BYTES);
     struct rma_batch *batch = rma_batch_get(p2p);
 
     if (batch == NULL)

@@ -210,10 +210,7 @@ __attribute__((noinline)) static pami_result_t no_peer(struct context *context,
         context_complete(context, rmw->done_fn, rmw->cookie, PAMI_ERROR);
         return PAMI_SUCCESS;
     }
-    if (error == -ENOMEM)
-        return error_set(PAMI_ENOMEM, "PAMI_Rmw: out of memory");
-    return error_set(PAMI_INVAL, "PAMI_Rmw: dest: endpoint %u is not one that can be reached",
-                     rmw->dest);
+    return p2p_no_peer("PAMI_Rmw", rmw->dest, context->p2p, error);
 }
 
 __attribute__((noinline)) static pami_result_t send_rmw(struct p2p *p2p, struct peer *peer,

@@ -32,23 +32,6 @@ static pami_result_t complete_gone(struct context *context, const pami_send_even
     return PAMI_SUCCESS;
 }
 
-pami_result_t p2p_no_peer(const char *function, uint32_t endpoint, const struct p2p *p2p, int error)
-{
-    if (error == -EPIPE)
-        return error_set(PAMI_ERROR, "%s: dest: endpoint %u of task %u has gone", function,
-                         endpoint, endpoint_task(endpoint));
-    if (error == -ENOMEM)
-        return error_set(PAMI_ENOMEM, "%s: out of memory", function);
-    if (error == -EHOSTUNREACH)
-        return error_set(PAMI_INVAL, "%s: dest: no device reaches task %u", function,
-                         endpoint_task(endpoint));
-    return error_set(PAMI_INVAL,
-                     "%s: dest: endpoint %u (task %u, context %u) is outside the job of %u tasks "
-                     "with up to %u contexts",
-                     function, endpoint, endpoint_task(endpoint), endpoint_offset(endpoint),
-                     p2p->context->core->tasks, p2p->context->core->contexts_max);
-}
-
 /* Hints that choose another path than the usual one, and what a trace is told. */
 static pami_result_t check_path(const char *function, struct checked *checked,
                                 const pami_send_immediate_t *send)

@@ -3,6 +3,7 @@
  */
 #include "servers/model.h"
 #include "servers/servers.h"
+#include "util/hash.h"
 
 static unsigned operation_bit(enum request_kind kind)
 {
@@ -15,7 +16,7 @@ static unsigned operation_bit(enum request_kind kind)
 /* All requests for one destination go to one server, so that their order stays. */
 static unsigned server_of(const struct servers *servers, pami_endpoint_t dest)
 {
-    return (unsigned)(((uint64_t)dest * UINT64_C(0x9e3779b97f4a7c15) >> 32) % servers->count);
+    return hash_of(dest) % servers->count;
 }
 
 /* The server whose turn it is; `count` for the client itself. */

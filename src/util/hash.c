@@ -1,5 +1,5 @@
 /*
- * Growth, insertion and removal of the maps in hash.h.
+ * Growth, insertion and removal of the map in hash.h.
  */
 #include "util/hash.h"
 
@@ -8,37 +8,34 @@
 
 #define FIRST_SLOTS 16
 
-static void insert(struct u32map *map, uint32_t key, void *value)
+static void insert(struct u64map *map, uint64_t key, void *value)
 {
-    size_t i = u32map_hash(key) & map->mask;
+    size_t i = hash_of(key) & map->mask;
 
     while (map->slots[i].value != NULL && map->slots[i].key != key)
         i = (i + 1) & map->mask;
     if (map->slots[i].value == NULL)
         map->count++;
-    map->slots[i].key = key;
-    map->slots[i].value = value;
+    map->slots[i] = (struct u64map_slot){.value = value, .key = key};
 }
 
-static int grow(struct u32map *map)
+static int grow(struct u64map *map)
 {
     size_t slots = map->slots == NULL ? FIRST_SLOTS : (map->mask + 1) * 2;
-    struct u32map larger = {.mask = slots - 1};
-    size_t cursor = 0;
-    uint32_t key;
-    void *value;
+    struct u64map larger = {.mask = slots - 1};
 
-    larger.slots = calloc(slots, sizeof *larger.slots);
+    larger.slots = calloc(slots, sizeof(*larger.slots));
     if (larger.slots == NULL)
         return -ENOMEM;
-    while ((value = u32map_next(map, &cursor, &key)) != NULL)
-        insert(&larger, key, value);
+    for (size_t i = 0; map->slots != NULL && i <= map->mask; i++)
+        if (map->slots[i].value != NULL)
+            insert(&larger, map->slots[i].key, map->slots[i].value);
     free(map->slots);
     *map = larger;
     return 0;
 }
 
-int u32map_put(struct u32map *map, uint32_t key, void *value)
+int u64map_put(struct u64map *map, uint64_t key, void *value)
 {
     if (value == NULL)
         return -EINVAL;
@@ -52,61 +49,12 @@ int u32map_put(struct u32map *map, uint32_t key, void *value)
     return 0;
 }
 
-void u32map_finish(struct u32map *map)
-{
-    free(map->slots);
-    *map = (struct u32map){0};
-}
-
-static void insert64(struct u64map *map, uint64_t key, void *value)
-{
-    size_t i = u64map_hash(key) & map->mask;
-
-    while (map->slots[i].value != NULL && map->slots[i].key != key)
-        i = (i + 1) & map->mask;
-    if (map->slots[i].value == NULL)
-        map->count++;
-    map->slots[i] = (struct u64map_slot){.value = value, .key = key};
-}
-
-static int grow64(struct u64map *map)
-{
-    size_t slots = map->slots == NULL ? FIRST_SLOTS : (map->mask + 1) * 2;
-    struct u64map larger = {.mask = slots - 1};
-    size_t cursor = 0;
-    uint64_t key;
-    void *value;
-
-    larger.slots = calloc(slots, sizeof(*larger.slots));
-    if (larger.slots == NULL)
-        return -ENOMEM;
-    while ((value = u64map_next(map, &cursor, &key)) != NULL)
-        insert64(&larger, key, value);
-    free(map->slots);
-    *map = larger;
-    return 0;
-}
-
-int u64map_put(struct u64map *map, uint64_t key, void *value)
-{
-    if (value == NULL)
-        return -EINVAL;
-    if (map->slots == NULL || (map->count + 1) * 4 > (map->mask + 1) * 3) {
-        int error = grow64(map);
-
-        if (error != 0)
-            return error;
-    }
-    insert64(map, key, value);
-    return 0;
-}
-
 /* Later slots of the run move up, as long as that brings them closer to their home. */
-static void close_gap64(struct u64map *map, size_t gap)
+static void close_gap(struct u64map *map, size_t gap)
 {
     for (size_t at = (gap + 1) & map->mask; map->slots[at].value != NULL;
          at = (at + 1) & map->mask) {
-        size_t home = u64map_hash(map->slots[at].key) & map->mask;
+        size_t home = hash_of(map->slots[at].key) & map->mask;
 
         if (((at - home) & map->mask) < ((at - gap) & map->mask))
             continue;
@@ -122,12 +70,12 @@ void *u64map_remove(struct u64map *map, uint64_t key)
 
     if (map->slots == NULL)
         return NULL;
-    for (i = u64map_hash(key) & map->mask; map->slots[i].value != NULL; i = (i + 1) & map->mask) {
+    for (i = hash_of(key) & map->mask; map->slots[i].value != NULL; i = (i + 1) & map->mask) {
         void *value = map->slots[i].value;
 
         if (map->slots[i].key != key)
             continue;
-        close_gap64(map, i);
+        close_gap(map, i);
         map->count--;
         return value;
     }

@@ -1,10 +1,9 @@
 /*
- * Maps from a 32-bit or a 64-bit key to a pointer: open addressing with linear probing, a power of
- * two slots, at most three quarters full.  Single owner, no locking; a zeroed structure is an empty
- * map.
+ * A map from a 64-bit key to a pointer: open addressing with linear probing, a power of two slots,
+ * at most three quarters full, and no gap left behind by what was removed. Single owner, no
+ * locking; a zeroed structure is an empty map.
  *
- * Pointers are never NULL (NULL marks a free slot).  u32map has no delete of one key;
- * u32map_finish clears the map.
+ * Pointers are never NULL (NULL marks a free slot). Also what else scatters numbers.
  */
 #ifndef LIBPAMI_UTIL_HASH_H
 #define LIBPAMI_UTIL_HASH_H
@@ -12,59 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct u32map_slot {
-    void *value; /* NULL: free */
-    uint32_t key;
-};
-
-struct u32map {
-    struct u32map_slot *slots; /* NULL while empty */
-    size_t mask;               /* slots - 1 */
-    size_t count;
-};
-
-/* Fibonacci hashing: spreads runs and strides of keys over the upper bits. */
-static inline size_t u32map_hash(uint32_t key)
-{
-    return (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
-}
-
-static inline void *u32map_get(const struct u32map *map, uint32_t key)
-{
-    size_t i;
-
-    if (map->slots == NULL)
-        return NULL;
-    for (i = u32map_hash(key) & map->mask; map->slots[i].value != NULL; i = (i + 1) & map->mask)
-        if (map->slots[i].key == key)
-            return map->slots[i].value;
-    return NULL;
-}
-
-/* Sets or replaces; 0, -EINVAL for a NULL value, or -ENOMEM with the map as it was. */
-int u32map_put(struct u32map *map, uint32_t key, void *value);
-
-/* Frees the memory and leaves an empty map. */
-void u32map_finish(struct u32map *map);
-
-/* The next pair at or after slot *cursor (start with 0), in no particular order; NULL at the end.
- * The map must not change meanwhile. */
-static inline void *u32map_next(const struct u32map *map, size_t *cursor, uint32_t *key)
-{
-    while (map->slots != NULL && *cursor <= map->mask) {
-        const struct u32map_slot *slot = &map->slots[(*cursor)++];
-
-        if (slot->value != NULL) {
-            *key = slot->key;
-            return slot->value;
-        }
-    }
-    return NULL;
-}
-
-/*
- * The same for 64-bit keys, with delete of one key: the gap is closed, nothing is left behind.
- */
 struct u64map_slot {
     void *value; /* NULL: free */
     uint64_t key;
@@ -72,13 +18,22 @@ struct u64map_slot {
 
 struct u64map {
     struct u64map_slot *slots; /* NULL while empty */
-    size_t mask;
+    size_t mask;               /* slots - 1 */
     size_t count;
 };
 
-static inline size_t u64map_hash(uint64_t key)
+/* Fibonacci hashing: spreads runs and strides of keys over the 32 bits of the result. */
+static inline uint32_t hash_of(uint64_t key)
 {
-    return (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+    return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
+/* The last steps of SplitMix64: each bit of `value` flips about half of the result's. */
+static inline uint64_t hash_mix(uint64_t value)
+{
+    value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
+    return value ^ value >> 31;
 }
 
 static inline void *u64map_get(const struct u64map *map, uint64_t key)
@@ -87,29 +42,30 @@ static inline void *u64map_get(const struct u64map *map, uint64_t key)
 
     if (map->slots == NULL)
         return NULL;
-    for (i = u64map_hash(key) & map->mask; map->slots[i].value != NULL; i = (i + 1) & map->mask)
+    for (i = hash_of(key) & map->mask; map->slots[i].value != NULL; i = (i + 1) & map->mask)
         if (map->slots[i].key == key)
             return map->slots[i].value;
     return NULL;
 }
 
-/* Results as of u32map_put. */
+/* Sets or replaces; 0, -EINVAL for a NULL value, or -ENOMEM with the map as it was. */
 int u64map_put(struct u64map *map, uint64_t key, void *value);
 
 /* What was there, or NULL. */
 void *u64map_remove(struct u64map *map, uint64_t key);
+
+/* Frees the memory and leaves an empty map. */
 void u64map_finish(struct u64map *map);
 
-/* As u32map_next. */
-static inline void *u64map_next(const struct u64map *map, size_t *cursor, uint64_t *key)
+/* What is at or after slot *cursor (start with 0), in no particular order; NULL at the end. The map
+ * must not change meanwhile. */
+static inline void *u64map_next(const struct u64map *map, size_t *cursor)
 {
     while (map->slots != NULL && *cursor <= map->mask) {
-        const struct u64map_slot *slot = &map->slots[(*cursor)++];
+        void *value = map->slots[(*cursor)++].value;
 
-        if (slot->value != NULL) {
-            *key = slot->key;
-            return slot->value;
-        }
+        if (value != NULL)
+            return value;
     }
     return NULL;
 }

@@ -232,7 +232,7 @@ static void go_on(void)
 {
     static const unsigned char body[1 << 16];
     struct packet_header head = {.protocol = PROTOCOL_STREAM, .origin = random_endpoint()};
-    const struct peer *peer = u32map_get(&target.context[0]->p2p->peers, head.origin);
+    const struct peer *peer = u64map_get(&target.context[0]->p2p->peers, head.origin);
     const struct receive *receive = peer != NULL ? peer->incoming : NULL;
     size_t left;
 

@@ -136,38 +136,6 @@ static void lists(void **state)
     }
 }
 
-static void map(void **state)
-{
-    enum {
-        KEYS = 700
-    };
-    static bool present[KEYS];
-    struct u64map of = {0};
-    uint64_t seed = 7;
-    size_t count = 0;
-
-    (void)state;
-    assert_null(u64map_get(&of, 1));
-    assert_null(u64map_remove(&of, 1));
-    for (int step = 0; step < 60000; step++) {
-        size_t which = random_next(&seed) % KEYS;
-        uint64_t key = which % 3 == 0 ? which : (uint64_t)which << 40;
-
-        assert_ptr_equal(u64map_get(&of, key), present[which] ? &present[which] : NULL);
-        if (present[which]) {
-            assert_ptr_equal(u64map_remove(&of, key), &present[which]);
-            assert_null(u64map_remove(&of, key));
-            count--;
-        } else {
-            assert_int_equal(u64map_put(&of, key, &present[which]), 0);
-            count++;
-        }
-        present[which] = !present[which];
-        assert_int_equal(of.count, count);
-    }
-    u64map_finish(&of);
-}
-
 /* Three copies of each number, each shuffled within a window, one of them very late. */
 static void numbers(void **state)
 {
@@ -220,8 +188,10 @@ static void numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strides), cmocka_unit_test(large),   cmocka_unit_test(lists),
-        cmocka_unit_test(map),     cmocka_unit_test(numbers),
+        cmocka_unit_test(strides),
+        cmocka_unit_test(large),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(numbers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,33 +125,64 @@ static void pool_sizes(void **state)
 static void map_finds_what_was_put(void **state)
 {
     static int things[20000];
-    struct u32map map = {0};
+    struct u64map map = {0};
     size_t cursor = 0, i, seen = 0;
-    uint32_t key;
     int *thing;
 
     (void)state;
-    assert_null(u32map_get(&map, 0));
-    assert_null(u32map_next(&map, &cursor, &key));
-    assert_int_equal(u32map_put(&map, 1, NULL), -EINVAL);
+    assert_null(u64map_get(&map, 0));
+    assert_null(u64map_next(&map, &cursor));
+    assert_int_equal(u64map_put(&map, 1, NULL), -EINVAL);
     for (i = 0; i < 20000; i++)
-        assert_int_equal(u32map_put(&map, (uint32_t)(i * 4096 + 7), &things[i]), 0);
+        assert_int_equal(u64map_put(&map, (uint32_t)(i * 4096 + 7), &things[i]), 0);
     assert_int_equal(map.count, 20000);
     for (i = 0; i < 20000; i++) {
-        assert_ptr_equal(u32map_get(&map, (uint32_t)(i * 4096 + 7)), &things[i]);
-        assert_null(u32map_get(&map, (uint32_t)(i * 4096 + 8)));
+        assert_ptr_equal(u64map_get(&map, (uint32_t)(i * 4096 + 7)), &things[i]);
+        assert_null(u64map_get(&map, (uint32_t)(i * 4096 + 8)));
     }
-    for (cursor = 0; (thing = u32map_next(&map, &cursor, &key)) != NULL; seen++)
-        assert_int_equal(key, (uint32_t)((thing - things) * 4096 + 7));
+    for (cursor = 0; (thing = u64map_next(&map, &cursor)) != NULL; seen++)
+        assert_int_equal((*thing)++, 0);
     assert_int_equal(seen, 20000);
-    assert_int_equal(u32map_put(&map, 7, &things[5]), 0);
+    assert_int_equal(u64map_put(&map, 7, &things[5]), 0);
     assert_int_equal(map.count, 20000);
-    assert_ptr_equal(u32map_get(&map, 7), &things[5]);
-    u32map_finish(&map);
-    assert_null(u32map_get(&map, 7));
-    assert_int_equal(u32map_put(&map, UINT32_MAX, &things[0]), 0);
-    assert_ptr_equal(u32map_get(&map, UINT32_MAX), &things[0]);
-    u32map_finish(&map);
+    assert_ptr_equal(u64map_get(&map, 7), &things[5]);
+    u64map_finish(&map);
+    assert_null(u64map_get(&map, 7));
+    assert_int_equal(u64map_put(&map, UINT32_MAX, &things[0]), 0);
+    assert_ptr_equal(u64map_get(&map, UINT32_MAX), &things[0]);
+    u64map_finish(&map);
+}
+
+static void map_forgets_what_was_removed(void **state)
+{
+    enum {
+        KEYS = 700
+    };
+    static bool present[KEYS];
+    struct u64map of = {0};
+    uint64_t seed = 7;
+    size_t count = 0;
+
+    (void)state;
+    assert_null(u64map_get(&of, 1));
+    assert_null(u64map_remove(&of, 1));
+    for (int step = 0; step < 60000; step++) {
+        size_t which = (seed = seed * 6364136223846793005u + 1442695040888963407u) % 4093 % KEYS;
+        uint64_t key = which % 3 == 0 ? which : (uint64_t)which << 40;
+
+        assert_ptr_equal(u64map_get(&of, key), present[which] ? &present[which] : NULL);
+        if (present[which]) {
+            assert_ptr_equal(u64map_remove(&of, key), &present[which]);
+            assert_null(u64map_remove(&of, key));
+            count--;
+        } else {
+            assert_int_equal(u64map_put(&of, key, &present[which]), 0);
+            count++;
+        }
+        present[which] = !present[which];
+        assert_int_equal(of.count, count);
+    }
+    u64map_finish(&of);
 }
 
 int main(void)
@@ -161,6 +192,7 @@ int main(void)
         cmocka_unit_test(pool_objects_are_distinct),
         cmocka_unit_test(pool_sizes),
         cmocka_unit_test(map_finds_what_was_put),
+        cmocka_unit_test(map_forgets_what_was_removed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

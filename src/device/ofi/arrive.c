@@ -122,7 +122,7 @@ static struct ofi_link *link_of(struct ofi_slot *slot, const struct ofi_frame *f
 
     if (likely(link != NULL && link->path.endpoint == frame->head.origin))
         return likely(link->token_in == frame->token) ? link : NULL;
-    link = u32map_get(&slot->map, frame->head.origin);
+    link = u64map_get(&slot->map, frame->head.origin);
     if (link == NULL) {
         /* Its name may be on its way to us still; the token shows that it exists. */
         const struct bootstrap *job = slot->device->bootstrap;

@@ -138,7 +138,7 @@ uint32_t reception_life(struct reception *reception, uint32_t task)
     uint32_t life;
 
     pthread_mutex_lock(&reception->device->lock);
-    peer = u32map_get(&reception->peers, task);
+    peer = u64map_get(&reception->peers, task);
     life = peer != NULL ? peer->life : 0;
     pthread_mutex_unlock(&reception->device->lock);
     return life;
@@ -151,7 +151,7 @@ uint32_t reception_revive(struct reception *reception, uint32_t task)
     uint32_t life;
 
     pthread_mutex_lock(&reception->device->lock);
-    peer = u32map_get(&reception->peers, task);
+    peer = u64map_get(&reception->peers, task);
     if (peer != NULL && peer->dead) {
         peer->dead = false;
         peer->life++;
@@ -239,7 +239,6 @@ static void release(struct reception *reception)
 {
     struct peer *peer;
     size_t cursor = 0;
-    uint32_t task;
     struct list *item;
 
     while ((item = list_pop_front(&reception->connections)) != NULL)
@@ -248,9 +247,9 @@ static void release(struct reception *reception)
         free(list_entry(item, struct request, link));
     while ((item = list_pop_front(&reception->requests)) != NULL)
         free(list_entry(item, struct request, link));
-    while ((peer = u32map_next(&reception->peers, &cursor, &task)) != NULL)
+    while ((peer = u64map_next(&reception->peers, &cursor)) != NULL)
         free(peer);
-    u32map_finish(&reception->peers);
+    u64map_finish(&reception->peers);
     if (reception->listener >= 0)
         close(reception->listener);
     if (reception->bell >= 0)

@@ -80,7 +80,7 @@ static struct ofi_link *link_new(struct ofi_slot *slot, uint32_t endpoint)
     list_init(&link->blocked);
     list_init(&link->gathering);
     link->burst = slot->pass - 1;
-    if (u32map_put(&slot->map, endpoint, link) != 0) {
+    if (u64map_put(&slot->map, endpoint, link) != 0) {
         free(link);
         return NULL;
     }
@@ -90,7 +90,7 @@ static struct ofi_link *link_new(struct ofi_slot *slot, uint32_t endpoint)
 
 struct ofi_link *ofi_link_get(struct ofi_slot *slot, uint32_t endpoint)
 {
-    struct ofi_link *link = u32map_get(&slot->map, endpoint);
+    struct ofi_link *link = u64map_get(&slot->map, endpoint);
 
     return link != NULL ? link : link_new(slot, endpoint);
 }

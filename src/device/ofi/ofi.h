@@ -200,7 +200,7 @@ struct ofi_slot {
     char *send_memory;
     struct list free; /* buffers */
 
-    struct u32map map;          /* endpoint to link */
+    struct u64map map;          /* endpoint to link */
     struct list links;          /* all */
     struct list owing;          /* links whose packets were read, which their senders shall know */
     struct list blocked;        /* links with a backlog */

@@ -153,7 +153,7 @@ void ofi_pulse_tend(struct ofi_slot *slot)
 
 void ofi_pulse_take(struct ofi_slot *slot, const struct ofi_notice *notice)
 {
-    struct ofi_link *link = u32map_get(&slot->map, notice->endpoint);
+    struct ofi_link *link = u64map_get(&slot->map, notice->endpoint);
 
     if (link == NULL || notice->life != link->life)
         return;

@@ -85,7 +85,7 @@ static void watch_connection(struct reception *reception, struct connection *con
 
 static struct peer *peer_of(struct reception *reception, uint32_t task)
 {
-    struct peer *peer = u32map_get(&reception->peers, task);
+    struct peer *peer = u64map_get(&reception->peers, task);
     int error;
 
     if (peer != NULL)
@@ -95,7 +95,7 @@ static struct peer *peer_of(struct reception *reception, uint32_t task)
         return NULL;
     peer->task = task;
     pthread_mutex_lock(&reception->device->lock);
-    error = u32map_put(&reception->peers, task, peer);
+    error = u64map_put(&reception->peers, task, peer);
     pthread_mutex_unlock(&reception->device->lock);
     if (error == 0)
         return peer;

@@ -35,7 +35,7 @@ struct reception {
     struct list waiting;  /* asks for contexts that do not exist yet */
     struct list connections;
     uint32_t strangers;
-    struct u32map peers; /* under device->lock, which the thread needs for writing only */
+    struct u64map peers; /* under device->lock, which the thread needs for writing only */
 };
 
 /* What contexts want to be sent, or an ask that waits for a context to be created. */

@@ -332,7 +332,7 @@ void ofi_slot_free(struct ofi_slot *slot)
         ofi_link_free(list_entry(item, struct ofi_link, link));
     while ((item = list_pop_front(&slot->notices)) != NULL)
         free(list_entry(item, struct ofi_notice, link));
-    u32map_finish(&slot->map);
+    u64map_finish(&slot->map);
     free(slot->straight);
     free(slot->receives);
     free(slot->receive_memory);

@@ -64,7 +64,7 @@ void sim_notice(struct sim_network *network, struct sim_event *event)
 /* Everything that the destination has sent along the other direction has been seen. */
 static bool nothing_comes_back(const struct sim_link *link)
 {
-    const struct sim_link *back = u32map_get(&link->to->map, link->from->endpoint);
+    const struct sim_link *back = u64map_get(&link->to->map, link->from->endpoint);
 
     return back == NULL || back->in_flight == 0;
 }

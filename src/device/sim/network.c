@@ -94,7 +94,7 @@ static void endpoint_free(struct sim_endpoint *endpoint)
 
     while ((item = list_pop_front(&endpoint->links)) != NULL)
         free(list_entry(item, struct sim_link, own));
-    u32map_finish(&endpoint->map);
+    u64map_finish(&endpoint->map);
     free(endpoint);
 }
 

@@ -109,7 +109,7 @@ struct sim_endpoint {
     uint32_t held;             /* packets on their way here and in the inboxes */
     uint32_t waiting;          /* own links that wait for room */
 
-    struct u32map map;     /* endpoint -> own link */
+    struct u64map map;     /* endpoint -> own link */
     struct list links;     /* own links, oldest first */
     struct list watchers;  /* links of others that lead here and want to know when it has gone */
     struct list waiters;   /* links of others that wait for room here, oldest first */

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "util/hash.h"
+
 struct sim_random {
     uint64_t state[4];
 };
@@ -17,10 +19,7 @@ struct sim_random {
 /* Also a good mixing function: flips about half of the bits for each bit of `value`. */
 static inline uint64_t sim_mix(uint64_t value)
 {
-    value += UINT64_C(0x9e3779b97f4a7c15);
-    value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
-    return value ^ value >> 31;
+    return hash_mix(value + UINT64_C(0x9e3779b97f4a7c15));
 }
 
 static inline void sim_random_seed(struct sim_random *random, uint64_t seed)

@@ -117,7 +117,7 @@ static struct sim_link *link_new(struct sim_endpoint *from, struct sim_endpoint 
 
     if (link == NULL)
         return NULL;
-    if (u32map_put(&from->map, to->endpoint, link) != 0) {
+    if (u64map_put(&from->map, to->endpoint, link) != 0) {
         free(link);
         return NULL;
     }
@@ -158,7 +158,7 @@ static int sim_path_open(struct port *port, uint32_t number, unsigned how, struc
 
     if (to == NULL)
         return -EHOSTUNREACH;
-    link = u32map_get(&from->map, number);
+    link = u64map_get(&from->map, number);
     if (link == NULL)
         link = link_new(from, to);
     if (link == NULL)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "device/sim/network.h"
+#include "util/minmax.h"
 
 /* Packets delivered per advance at most. */
 #define ADVANCE_BATCH 32
@@ -60,11 +61,6 @@ static struct sim_wire *wire_of(struct sim_endpoint *endpoint, unsigned level)
 static uint64_t transfer_time(const struct sim_level *level, uint32_t bytes)
 {
     return (uint64_t)((double)(bytes + sizeof(struct packet_header)) * level->gap_per_byte);
-}
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* ---- memory ---- */
@@ -135,7 +131,7 @@ static int refuse(struct sim_link *link, uint32_t body)
     if (network->is_inside && sim_random_chance(&network->random, network->rules.refuse)) {
         network->counters.refused++;
         counters[DEVICE_REFUSED]++;
-        sim_schedule(from, most(from->clock, network->now) + network->rules.retry, false);
+        sim_schedule(from, larger(from->clock, network->now) + network->rules.retry, false);
         return body > PACKET_SMALL && (sim_random_next(&network->random) & 1) ? -ENOBUFS : -EAGAIN;
     }
     if (network->rules.queue != 0 && link->to->held >= network->rules.queue) {
@@ -180,7 +176,7 @@ static void arrives(struct sim_network *network, struct sim_event *event)
     struct sim_endpoint *to = link->to;
     const struct sim_level *level = &network->rules.level[packet->level];
     struct sim_wire *wire = wire_of(to, packet->level);
-    uint64_t start = most(network->now, wire->in);
+    uint64_t start = larger(network->now, wire->in);
     uint64_t time = transfer_time(level, packet_body_bytes(&packet->head));
 
     if (link->cut || to->task->dead || to->life > packet->life ||
@@ -188,8 +184,8 @@ static void arrives(struct sim_network *network, struct sim_event *event)
         lose(network, packet);
         return;
     }
-    wire->in = start + most(time, level->gap);
-    packet->ready = most(start + time, link->last_ready);
+    wire->in = start + larger(time, level->gap);
+    packet->ready = larger(start + time, link->last_ready);
     packet->order = network->arrivals++;
     link->last_ready = packet->ready;
     inbox_push(&to->inbox[kind_of(packet->level)], packet);
@@ -210,7 +206,7 @@ static int submit(struct sim_packet *packet, unsigned level_name)
     const struct sim_rules *rules = &network->rules;
     const struct sim_level *level = &rules->level[level_name];
     struct sim_wire *wire = wire_of(from, level_name);
-    uint64_t start = most(most(from->clock, network->now) + level->overhead, wire->out);
+    uint64_t start = larger(larger(from->clock, network->now) + level->overhead, wire->out);
     uint64_t arrival = start + level->latency;
 
     arrival += sim_random_up_to(&network->random, rules->jitter);
@@ -218,14 +214,14 @@ static int submit(struct sim_packet *packet, unsigned level_name)
         arrival += sim_random_up_to(&network->random, rules->reorder_delay);
         network->counters.reordered++;
     }
-    arrival = most(arrival, link->last_arrival);
+    arrival = larger(arrival, link->last_arrival);
     packet->event.happen = arrives;
     packet->level = (uint8_t)level_name;
     packet->life = link->life;
     if (sim_queue_push(&network->queue, arrival, &packet->event) != 0)
         return -ENOMEM;
-    from->clock = most(from->clock, network->now) + level->overhead;
-    wire->out = start + most(transfer_time(level, packet_body_bytes(&packet->head)), level->gap);
+    from->clock = larger(from->clock, network->now) + level->overhead;
+    wire->out = start + larger(transfer_time(level, packet_body_bytes(&packet->head)), level->gap);
     link->last_arrival = arrival;
     link->in_flight++;
     link->to->held++;

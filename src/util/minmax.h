@@ -1,0 +1,19 @@
+/*
+ * The smaller and the larger of two sizes.
+ */
+#ifndef LIBPAMI_UTIL_MINMAX_H
+#define LIBPAMI_UTIL_MINMAX_H
+
+#include <stdint.h>
+
+static inline uint64_t smaller(uint64_t first, uint64_t second)
+{
+    return first < second ? first : second;
+}
+
+static inline uint64_t larger(uint64_t first, uint64_t second)
+{
+    return first > second ? first : second;
+}
+
+#endif
