@@ -9,10 +9,13 @@
  *
  * All memory is per known task, nothing here is proportional to the size of the job.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
@@ -25,6 +28,8 @@
 #define LOOK_MS 100
 /* Connections of strangers at a time; the oldest makes room. */
 #define STRANGERS_MAX 64u
+/* Before the next attempt to let somebody in, where the system refuses. */
+#define ACCEPT_PAUSE_NS 10000000
 /* How long the end waits for what is still to be said. */
 #define STOP_NS UINT64_C(1000000000)
 
@@ -290,14 +295,21 @@ static void take_message(void *cookie, struct connection *connection, const stru
 
 /* ---- connections ---- */
 
+/* The process may have no descriptors left. Who waits at the door is heard of again at once, so the
+ * thread would do nothing else. */
 static void accept_all(struct reception *reception)
 {
+    static const struct timespec pause = {.tv_nsec = ACCEPT_PAUSE_NS};
+
     for (;;) {
         int fd = accept4(reception->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         struct connection *connection;
 
-        if (fd < 0)
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+                nanosleep(&pause, NULL);
             return;
+        }
         connection = connection_from(reception->device, fd);
         if (connection == NULL)
             return;
