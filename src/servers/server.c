@@ -16,9 +16,11 @@
 /* Requests of one turn: the context must be advanced in between. */
 #define SERVER_TURN 64
 
+static pami_result_t kicked(pami_context_t context, void *cookie);
+
 static void kick(struct server *server)
 {
-    PAMI_Context_post(server->context, &server->kick, server_kicked, server);
+    PAMI_Context_post(server->context, &server->kick, kicked, server);
 }
 
 void server_wake(struct server *server)
@@ -103,7 +105,7 @@ static void go_on(struct server *server)
     kick(server);
 }
 
-pami_result_t server_kicked(pami_context_t context, void *cookie)
+static pami_result_t kicked(pami_context_t context, void *cookie)
 {
     struct server *server = cookie;
 

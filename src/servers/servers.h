@@ -225,7 +225,6 @@ struct servers {
 
 /* server.c */
 void server_wake(struct server *server);
-pami_result_t server_kicked(pami_context_t context, void *cookie);
 
 /* A call of the program's. */
 struct request_call {

@@ -23,13 +23,26 @@ static uint64_t goodbye(const struct sim_link *link)
     return link->from->network->rules.level[link->usual.level].latency;
 }
 
+/* What was scheduled comes true, unless the destination is there again. */
+static void notice(struct sim_network *network, struct sim_event *event)
+{
+    struct sim_link *link = container_of(event, struct sim_link, notice);
+
+    link->is_noticed = false;
+    if (link->from->port == NULL || !sim_link_is_broken(link) || !list_empty(&link->gone) ||
+        link->is_reported)
+        return;
+    list_push_back(&link->from->gone, &link->gone);
+    sim_schedule(link->from, network->now, false);
+}
+
 /* One notice per link at a time: the first one says it all. */
 static void schedule_notice(struct sim_link *link, uint64_t time)
 {
     if (link->is_noticed)
         return;
     link->is_noticed = true;
-    link->notice.happen = sim_notice;
+    link->notice.happen = notice;
     sim_schedule_event(link->from->network, time, &link->notice);
 }
 
@@ -46,19 +59,6 @@ void sim_tell_watchers(struct sim_endpoint *endpoint)
         schedule_notice(link,
                         network->now + (endpoint->task->dead ? detection(network) : goodbye(link)));
     }
-}
-
-/* What was scheduled comes true, unless the destination is there again. */
-void sim_notice(struct sim_network *network, struct sim_event *event)
-{
-    struct sim_link *link = container_of(event, struct sim_link, notice);
-
-    link->is_noticed = false;
-    if (link->from->port == NULL || !sim_link_is_broken(link) || !list_empty(&link->gone) ||
-        link->is_reported)
-        return;
-    list_push_back(&link->from->gone, &link->gone);
-    sim_schedule(link->from, network->now, false);
 }
 
 /* Everything that the destination has sent along the other direction has been seen. */

@@ -278,7 +278,6 @@ static inline bool sim_link_is_broken(const struct sim_link *link)
 
 void sim_kill(struct sim_task *task);
 void sim_death(struct sim_network *network, struct sim_event *event);
-void sim_notice(struct sim_network *network, struct sim_event *event);
 
 /* The endpoint's port has closed, or its task has died: tell those who watch. */
 void sim_tell_watchers(struct sim_endpoint *endpoint);
