@@ -72,18 +72,18 @@ static void seal_key(struct client *client)
 /* A key of the characters that cards allow, short, and different for different names. */
 static void make_key(struct client *client)
 {
-    uint32_t hash = 2166136261u;
-    char word[13];
+    char word[13], hash[DIGEST_TEXT_MAX];
+    struct digest digest;
     size_t length = 0;
 
-    for (const char *c = client->name; *c != '\0'; c++) {
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
-        if (length + 1 < sizeof(word) &&
-            ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9')))
+    for (const char *c = client->name; *c != '\0' && length + 1 < sizeof(word); c++)
+        if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9'))
             word[length++] = *c;
-    }
     word[length] = '\0';
-    snprintf(client->key, sizeof(client->key), "%s-%08x.%u", word, hash, client->instance);
+    digest_init(&digest);
+    digest_add(&digest, client->name, strlen(client->name));
+    digest_text(&digest, hash);
+    snprintf(client->key, sizeof(client->key), "%s-%.8s.%u", word, hash, client->instance);
     seal_key(client);
 }
 

@@ -216,27 +216,25 @@ pami_result_t PAMI_Geometry_world(pami_client_t handle, pami_geometry_t *world_g
 
 /* ---- attributes ---- */
 
-/* The place of an attribute in geometry.attributes, or NULL. */
-static size_t *attribute(struct geometry *geometry, pami_attribute_name_t name)
+/* Where geometry.attributes has it; negative: it is none of geometries. */
+static int attribute_place(pami_attribute_name_t name)
 {
     static const pami_attribute_name_t names[] = {PAMI_GEOMETRY_OPTIMIZE, PAMI_GEOMETRY_NONCONTIG,
                                                   PAMI_GEOMETRY_MEMORY_OPTIMIZE};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (names[i] == name)
-            return &geometry->attributes[i];
-    return NULL;
+            return (int)i;
+    return -1;
 }
 
 pami_result_t geometry_check_attributes(const char *function,
                                         const pami_configuration_t configuration[], size_t count)
 {
-    static struct geometry any;
-
     if (count != 0 && configuration == NULL)
         return error_set(PAMI_INVAL, "%s: configuration: NULL", function);
     for (size_t i = 0; i < count; i++)
-        if (attribute(&any, configuration[i].name) == NULL)
+        if (attribute_place(configuration[i].name) < 0)
             return error_set(PAMI_INVAL,
                              "%s: configuration[%zu].name: %d is no attribute of geometries",
                              function, i, (int)configuration[i].name);
@@ -247,7 +245,8 @@ void geometry_set_attributes(struct geometry *geometry, const pami_configuration
                              size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        *attribute(geometry, configuration[i].name) = configuration[i].value.intval;
+        geometry->attributes[attribute_place(configuration[i].name)] =
+            configuration[i].value.intval;
 }
 
 pami_result_t PAMI_Geometry_query(pami_geometry_t handle, pami_configuration_t configuration[],
@@ -260,10 +259,10 @@ pami_result_t PAMI_Geometry_query(pami_geometry_t handle, pami_configuration_t c
     if (num_configs != 0 && configuration == NULL)
         return error_set(PAMI_INVAL, "PAMI_Geometry_query: configuration: NULL");
     for (size_t i = 0; i < num_configs; i++) {
-        const size_t *value = attribute(geometry, configuration[i].name);
+        int place = attribute_place(configuration[i].name);
 
-        if (value != NULL)
-            configuration[i].value.intval = *value;
+        if (place >= 0)
+            configuration[i].value.intval = geometry->attributes[place];
     }
     return geometry_check_attributes("PAMI_Geometry_query", configuration, num_configs);
 }

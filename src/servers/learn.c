@@ -69,7 +69,7 @@ static unsigned sort_of(unsigned phase)
 bool learn_processor_idle(struct lane *lane)
 {
     uint64_t now = clock_ticks();
-    char text[64], *slash = text;
+    char text[64], *slash;
     ssize_t got;
 
     if (now < lane->probe_at)

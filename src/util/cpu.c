@@ -156,7 +156,7 @@ static bool group_mount(const char *root, bool version2, char *top, char *mount,
 static unsigned hierarchy_quota(const char *root, bool version2)
 {
     char group[PATH_MAX], top[PATH_MAX], mount[PATH_MAX], path[2 * PATH_MAX];
-    const char *below = group;
+    const char *below = "";
     unsigned least = 0, quota;
     size_t length, floor;
 
@@ -168,8 +168,6 @@ static unsigned hierarchy_quota(const char *root, bool version2)
     length = strcmp(top, "/") == 0 ? 0 : strlen(top);
     if (strncmp(group, top, length) == 0 && (group[length] == '/' || group[length] == '\0'))
         below = group + length;
-    else
-        below = "";
     if (snprintf(path, sizeof path, "%s%s", mount, below) >= (int)sizeof path)
         return 0;
     floor = strlen(mount);
