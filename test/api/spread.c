@@ -89,7 +89,7 @@ int main(void)
     if (client_attribute(job.client, PAMI_CLIENT_HWTHREADS_AVAILABLE) < PROCESSORS)
         test_skip("fewer than two processors");
     idle(&job, MANY_YIELDS);
-    CHECK_SIZE(moves, job.tasks <= CROWD);
+    CHECK((moves != 0) == (job.tasks <= CROWD)); /* it may have waited for long at the start */
     now = mask();
     CHECK(CPU_EQUAL(&now, &own));
     job_barrier(&job);
