@@ -225,7 +225,7 @@ pami_result_t request_hand(const struct request_call *call, struct request *requ
     const struct servers *servers = call->servers;
 
     while (server != NULL) {
-        int error;
+        int error, state;
 
         request->server = server;
         error = servers->processes ? process_put(request, call->ordered)
@@ -243,16 +243,13 @@ pami_result_t request_hand(const struct request_call *call, struct request *requ
         }
         if (!call->ordered || error != -ESHUTDOWN)
             break;
-        /* Closed: what went before must have arrived before the client may send. */
-        switch (atomic_load_explicit(&servers->state, memory_order_acquire)) {
-        case SERVERS_WINDING:
+        /* Closed: what went before must have arrived before the client may send. Or opened again
+         * meanwhile. */
+        state = atomic_load_explicit(&servers->state, memory_order_acquire);
+        if (state == SERVERS_WINDING)
             return refuse(request);
-        case SERVERS_STOPPED:
-            server = NULL;
+        if (state == SERVERS_STOPPED)
             break;
-        default: /* opened again meanwhile */
-            break;
-        }
     }
     return carry_here(request);
 }
