@@ -10,13 +10,12 @@
  * Run: tasks=2 env="PAMI_HEAP_BYTES=4M"
  * Run: tasks=2 env="PAMI_SHM_SINGLE_COPY=off"
  */
-#include "api_test.h"
+#include "rma.h"
 
 #include <pamix.h>
 #include <pthread.h>
 
 enum {
-    TELL = 10, /* here is my block */
     ROUNDS = 3,
     TASKS_MAX = 16,
     THREADS = 3
@@ -28,16 +27,6 @@ struct told {
 
 static struct job job;
 static struct told told[TASKS_MAX];
-static size_t told_count;
-
-static void on_tell(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
-                    const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
-{
-    (void)context, (void)cookie, (void)data, (void)bytes, (void)recv;
-    CHECK_SIZE(header_bytes, sizeof(struct told));
-    memcpy(&told[test_origin(origin)], header, sizeof(struct told));
-    told_count++;
-}
 
 static void *alloc(size_t bytes, size_t alignment)
 {
@@ -105,10 +94,7 @@ static void cast_and_write(size_t round)
 
     mine.address = (uint64_t)(uintptr_t)block;
     memset(block, 0, mine.bytes);
-    for (size_t task = 0; task < job.tasks; task++)
-        test_send_immediate(job.context[0], job_endpoint(&job, task, 0), TELL, &mine, sizeof mine,
-                            NULL, 0);
-    WAIT(&job, told_count == (round + 1) * job.tasks);
+    rma_share(&job, &mine, sizeof mine, told);
     if (round == 1)
         for (size_t task = 0; task < job.tasks; task++)
             if (is_neighbour(task))
@@ -136,10 +122,7 @@ static void inline_functions(void)
 
     mine.address = (uint64_t)(uintptr_t)block;
     memset(block, 0, 64);
-    for (size_t task = 0; task < job.tasks; task++)
-        test_send_immediate(job.context[0], job_endpoint(&job, task, 0), TELL, &mine, sizeof mine,
-                            NULL, 0);
-    WAIT(&job, told_count == (ROUNDS + 1) * job.tasks);
+    rma_share(&job, &mine, sizeof mine, told);
     for (size_t task = 0; task < job.tasks; task++) {
         uint64_t *cast = PAMIX_Mem_local_address(job.client, (pami_task_t)task,
                                                  (void *)(uintptr_t)told[task].address, 64);
@@ -317,12 +300,8 @@ static void freed(size_t bytes)
     char *block = alloc(bytes, 0);
 
     mine.address = (uint64_t)(uintptr_t)block;
-    told_count = 0;
     job_barrier(&job);
-    for (size_t task = 0; task < job.tasks; task++)
-        test_send_immediate(job.context[0], job_endpoint(&job, task, 0), TELL, &mine, sizeof mine,
-                            NULL, 0);
-    WAIT(&job, told_count == job.tasks);
+    rma_share(&job, &mine, sizeof mine, told);
     CHECK_OK(PAMIX_Mem_free(job.client, block));
     job_barrier(&job);
     for (size_t task = 0; task < job.tasks; task++)
@@ -374,7 +353,7 @@ static void threads(void)
 int main(void)
 {
     job_start(&job, "mem", 1);
-    test_dispatch(job.context[0], TELL, on_tell, NULL, test_ordered());
+    rma_open(&job);
     job_barrier(&job);
     for (size_t round = 0; round < ROUNDS; round++)
         cast_and_write(round);
@@ -387,6 +366,6 @@ int main(void)
     freed(300000);
     threads();
     job_barrier(&job);
-    job_finish(&job);
+    rma_close(&job);
     return 0;
 }

@@ -8,7 +8,7 @@
  * Run: tasks=3 env="PAMI_SHM_SINGLE_COPY=off"
  * Run: tasks=5 env="PAMI_SHM_RING_SLOTS=8"
  */
-#include "api_test.h"
+#include "rma.h"
 
 #include <pamix.h>
 #include <pthread.h>
@@ -17,7 +17,6 @@
 #include <sys/mman.h>
 
 enum {
-    TELL = 10,
     CONTEXTS = 2,
     TASKS_MAX = 16,
     OPERATIONS = 21,
@@ -32,19 +31,9 @@ struct told {
 
 static struct job job;
 static struct told told[TASKS_MAX];
-static size_t told_count;
 static uint64_t fixed[TASKS_MAX * WORDS];
 static uint64_t fixed_counters[COUNTERS];
 static uint64_t *heap, *heap_counters;
-
-static void on_tell(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
-                    const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
-{
-    (void)context, (void)cookie, (void)data, (void)bytes, (void)recv;
-    CHECK_SIZE(header_bytes, sizeof(struct told));
-    memcpy(&told[test_origin(origin)], header, sizeof(struct told));
-    told_count++;
-}
 
 static size_t width_of(size_t type)
 {
@@ -462,12 +451,8 @@ static void addresses(void)
     CHECK(mprotect(page + 4096, 4096, PROT_READ) == 0 && munmap(page + 2 * 4096, 4096) == 0);
     mine =
         (struct told){.heap = (uint64_t)(uintptr_t)page, .fixed = (uint64_t)(uintptr_t)&constant};
-    told_count = 0;
     job_barrier(&job);
-    for (size_t task = 0; task < job.tasks; task++)
-        test_send_immediate(job.context[0], job_endpoint(&job, task, 0), TELL, &mine, sizeof mine,
-                            NULL, 0);
-    WAIT(&job, told_count == job.tasks);
+    rma_share(&job, &mine, sizeof mine, told);
     if (target != job.task) {
         CHECK(at_address(target, told[target].heap + 8, PAMI_ATOMIC_FETCH_ADD) == PAMI_SUCCESS);
         CHECK(at_address(target, told[target].heap + 4096, PAMI_ATOMIC_FETCH_ADD) == PAMI_ERROR);
@@ -500,16 +485,13 @@ static void introduce(void)
                          .fixed = (uint64_t)(uintptr_t)fixed,
                          .counters = (uint64_t)(uintptr_t)heap_counters,
                          .fixed_counters = (uint64_t)(uintptr_t)fixed_counters};
-    for (size_t task = 0; task < job.tasks; task++)
-        test_send_immediate(job.context[0], job_endpoint(&job, task, 0), TELL, &mine, sizeof mine,
-                            NULL, 0);
-    WAIT(&job, told_count == job.tasks);
+    rma_share(&job, &mine, sizeof mine, told);
 }
 
 int main(void)
 {
     job_start(&job, "rmw", CONTEXTS);
-    test_dispatch(job.context[0], TELL, on_tell, NULL, test_ordered());
+    rma_open(&job);
     job_barrier(&job);
     introduce();
     arguments();
@@ -523,6 +505,6 @@ int main(void)
     contend();
     fence();
     addresses();
-    job_finish(&job);
+    rma_close(&job);
     return 0;
 }

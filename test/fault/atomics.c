@@ -6,13 +6,12 @@
  *
  * Run: tasks=1 timeout=30
  */
-#include "api/api_test.h"
+#include "api/rma.h"
 
 #include <pamix.h>
 #include <signal.h>
 
 enum {
-    TELL = 10,
     WINDOW = 50,
     TASKS_MAX = 16,
     SERVED = 3000 /* what the victim has seen when it dies */
@@ -24,17 +23,8 @@ struct told {
 
 static struct job job;
 static struct told told[TASKS_MAX];
-static size_t told_count, issued, succeeded, failed;
+static size_t issued, succeeded, failed;
 static uint64_t fixed, *heap;
-
-static void on_tell(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
-                    const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
-{
-    (void)context, (void)cookie, (void)data, (void)bytes, (void)recv;
-    CHECK_SIZE(header_bytes, sizeof(struct told));
-    memcpy(&told[test_origin(origin)], header, sizeof(struct told));
-    told_count++;
-}
 
 struct call {
     int done;
@@ -117,15 +107,12 @@ int main(void)
 
     job_start(&job, "atomics", 1);
     victim = job.tasks - 1;
-    test_dispatch(job.context[0], TELL, on_tell, NULL, test_ordered());
+    rma_open(&job);
     CHECK_OK(PAMIX_Mem_alloc(job.client, 8, 8, PAMIX_MEM_LOCAL, (void **)&heap));
     *heap = 0;
     mine = (struct told){.heap = (uint64_t)(uintptr_t)heap, .fixed = (uint64_t)(uintptr_t)&fixed};
     job_barrier(&job);
-    for (size_t task = 0; task < job.tasks; task++)
-        test_send_immediate(job.context[0], job_endpoint(&job, task, 0), TELL, &mine, sizeof mine,
-                            NULL, 0);
-    WAIT(&job, told_count == job.tasks);
+    rma_share(&job, &mine, sizeof mine, told);
     job_barrier(&job);
     if (job.task == victim && job.tasks > 1) {
         WAIT(&job, fixed >= SERVED);
