@@ -161,6 +161,8 @@ $(BUILD)/commands: always
 
 # The library's own sources do without the functions of banned.h.
 $(BUILD)/obj/src/%.o: extra := -include src/util/banned.h
+# Installing elsewhere than the build was told to compiles nothing anew.
+$(BUILD)/obj/src/device/module.o: extra = -include src/util/banned.h -DPAMI_LIBDIR='"$(libdir)"'
 $(BUILD)/obj/test/%.o: extra := -Itest
 $(BUILD)/obj/test/fuzz/ofi_%.o: extra += $(FABRIC_CFLAGS)
 $(BUILD)/obj/%.o: %.c $(BUILD)/commands

@@ -2,7 +2,8 @@
  * Finding and opening modules; the row of the ofi device, which stands in for its module.
  *
  * Where a module is looked for: PAMI_MODULE_DIR if set and nowhere else; beside the object that
- * this code is part of; in the lib directory next to a program's bin.
+ * this code is part of; in the lib directory next to a program's bin; where the library is to be
+ * installed, as a program that libpami.a was linked into may be anywhere.
  *
  * Some libraries take over signals when they are opened (the PSM libraries behind Debian's
  * libfabric). Whatever happens to signal dispositions while a module is opened is undone.
@@ -97,6 +98,8 @@ static void *open_module(const char *name, char *why, size_t size)
     module = open_in(directory, "", name, why, size);
     if (module == NULL)
         module = open_in(directory, "../lib/", name, second, sizeof(second));
+    if (module == NULL)
+        module = open_in(PAMI_LIBDIR, "", name, second, sizeof(second));
     return module;
 }
 

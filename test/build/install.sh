@@ -140,6 +140,19 @@ for way in -static -static-pie; do
     fi
 done
 
+# A program with the library in it, wherever it is, finds the network module where that is
+# installed: in the directory that the build was told.
+if [ -e "$libdir/pami-ofi.so" ]; then
+    make_here BUILD="$work/build" libdir="$libdir" "$work/build/obj/src/device/module.o"
+    build_and_run module "$CC" "${cflags[@]}" "$top/examples/hello.c" \
+        "$work/build/obj/src/device/module.o" "$BUILD/lib/libpami-private.a" \
+        "${hwloc[@]}" -pthread -lm -ldl -lrt
+    PAMI_NETWORK=ofi PAMI_LOG=debug "$BUILD/bin/pamirun" -n 2 --nodes 2 "$work/module" \
+        2>"$work/log" || fail "the program with the library in it ended with status $?"
+    grep -q "module ofi: $libdir/pami-ofi.so" "$work/log" ||
+        fail "the module was not found: $(grep 'network device' "$work/log")"
+fi
+
 make_here uninstall
 left=$(find "$work/root" ! -type d -o -path '*/pami' ! -path "*$prefix" -o -path '*/libpami')
 [ -z "$left" ] || fail "left by uninstall: $left"
