@@ -44,7 +44,7 @@ static pami_result_t check_parent(struct call *call)
     if (call->parent_handle == PAMI_GEOMETRY_NULL)
         return call->geometry_out != NULL
                    ? PAMI_SUCCESS
-                   : error_set(PAMI_INVAL, "%s: geometry: NULL, and so is parent", call->function);
+                   : error_set(PAMI_INVAL, "%s: geometry: NULL without a parent", call->function);
     call->parent = geometry_from_handle(call->parent_handle);
     if (call->parent == NULL || call->parent->client != call->client)
         return error_set(PAMI_INVAL, "%s: parent: not a geometry of the client", call->function);

@@ -268,7 +268,8 @@ pami_result_t PAMI_Fence_endpoint(pami_context_t handle, pami_event_function don
     misuse_check(context, "PAMI_Fence_endpoint");
     peer = u64map_get(&context->p2p->peers, target);
     if (peer == NULL && !p2p_is_valid(context->core, target))
-        return p2p_no_peer("PAMI_Fence_endpoint", target, context->p2p, -EINVAL);
+        return error_set(PAMI_INVAL, "PAMI_Fence_endpoint: target: endpoint %u is outside the job",
+                         target);
     fence = fence_new(done_fn, cookie);
     if (fence == NULL)
         return error_set(PAMI_ENOMEM, "PAMI_Fence_endpoint: out of memory");
@@ -353,7 +354,8 @@ static pami_result_t check_endpoints(const char *function, pami_context_t handle
         return error_set(PAMI_INVAL, "%s: dest: NULL with %zu endpoints", function, count);
     for (size_t i = 0; i < count; i++) {
         if (!p2p_is_valid(context->core, dest[i]))
-            return p2p_no_peer(function, dest[i], context->p2p, -EINVAL);
+            return error_set(PAMI_INVAL, "%s: dest[%zu]: endpoint %u is outside the job", function,
+                             i, dest[i]);
         if (dest[i] == context->endpoint)
             return error_set(PAMI_INVAL, "%s: dest[%zu]: is the context's own endpoint", function,
                              i);
