@@ -87,6 +87,7 @@ static void drop_memory(struct instance *instance)
     instance->slots = instance->first_slots;
     free(instance->scratch);
     instance->scratch = NULL;
+    instance->scratch_bytes = 0;
 }
 
 static int make_slots(struct instance *instance)
@@ -152,6 +153,7 @@ int engine_make(struct group *group, const struct algorithm *row, struct collect
     instance->pending = instance->held = 0;
     instance->slots = instance->first_slots;
     instance->scratch = NULL;
+    instance->scratch_bytes = 0;
     instance->collective.lists = NULL;
     instance->collective.send.type = NULL;
     instance->collective.recv.type = NULL;
@@ -445,6 +447,17 @@ void engine_drop_all(struct coll *coll)
     }
 }
 
+static bool repeats(const struct machine *machine)
+{
+    const struct instance *instance =
+        (const struct instance *)((const char *)machine - offsetof(struct instance, machine));
+    uint64_t bytes = instance->scratch_bytes;
+
+    if (instance->slots != instance->first_slots)
+        bytes += (instance->mask + 1) * sizeof(struct slot);
+    return instance->pending == 0 && bytes <= REPEAT_BYTES;
+}
+
 static const struct machine_ops engine_ops = {
     .name = "schedule",
     .reset = reset,
@@ -452,4 +465,5 @@ static const struct machine_ops engine_ops = {
     .start = start,
     .release = release,
     .give_up = give_up,
+    .repeats = repeats,
 };

@@ -66,7 +66,8 @@ struct instance {
     uint32_t mask;      /* slots - 1, a power of two */
     struct slot *slots;
     char *temp;                 /* AREA_TEMP */
-    char *scratch;              /* owned: temp and staging that do not fit in `small` */
+    char *scratch;              /* owned: temp and staging that do not fit in `small`, */
+    uint64_t scratch_bytes;     /* so much */
     struct area_map send, recv; /* as phases see them: the user's, or staged */
     char *staged_send, *staged_recv;
     struct shape shape;

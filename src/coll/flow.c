@@ -128,7 +128,7 @@ static void flow_free(struct flow *flow)
 /* ---- keeping ---- */
 
 /* Nothing that the user may change under the same arguments, and everything as it was made. */
-static bool is_worth_keeping(const struct flow *flow)
+static bool may_keep(const struct flow *flow, uint64_t most)
 {
     const struct collective *whole = &flow->whole;
     uint64_t bytes = 0;
@@ -142,7 +142,13 @@ static bool is_worth_keeping(const struct flow *flow)
         for (uint32_t k = 0; k < flow->segments[i].count; k++)
             if (shared_run_fell_back(flow->segments[i].machine[k]))
                 return false;
-    return bytes <= KEEP_BYTES;
+    return bytes <= most;
+}
+
+static bool repeats(const struct machine *machine)
+{
+    return may_keep((const struct flow *)((const char *)machine - offsetof(struct flow, machine)),
+                    REPEAT_BYTES);
 }
 
 static void release(struct machine *machine)
@@ -150,7 +156,7 @@ static void release(struct machine *machine)
     struct flow *flow = flow_of(machine);
     struct coll *coll = machine->group->context->coll;
 
-    if (!is_worth_keeping(flow)) {
+    if (!may_keep(flow, KEEP_BYTES)) {
         flow_free(flow);
         return;
     }
@@ -190,7 +196,7 @@ static bool same(const struct collective *a, const struct collective *b, uint32_
 }
 
 struct machine *flow_kept(struct group *group, const struct algorithm *row,
-                          const struct collective *whole)
+                          struct collective *whole)
 {
     struct coll *coll = group->context->coll;
     struct list *item;
@@ -204,6 +210,8 @@ struct machine *flow_kept(struct group *group, const struct algorithm *row,
         list_remove(item);
         coll->flows_count--;
         flow->may_keep = false;
+        collective_release(whole);
+        *whole = flow->whole;
         return &flow->machine;
     }
     return NULL;
@@ -240,6 +248,7 @@ static const struct machine_ops flow_ops = {
     .start = start,
     .release = release,
     .give_up = give_up,
+    .repeats = repeats,
 };
 
 static void inner_done(struct machine *inner, pami_result_t result)

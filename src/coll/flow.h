@@ -43,9 +43,10 @@ struct machine *flow_make(struct group *group, const struct algorithm *row,
                           const struct flow_links *segments, uint32_t count,
                           const struct collective *whole, struct flow_memory *memory);
 
-/* One that was kept, or NULL; `whole` stays the caller's. */
+/* One that was kept: *whole is released, and is what the flow has, whose lists last. Else NULL: it
+ * stays the caller's. */
 struct machine *flow_kept(struct group *group, const struct algorithm *row,
-                          const struct collective *whole);
+                          struct collective *whole);
 
 /* Those of a geometry go, or all. */
 void flow_forget(struct coll *coll, uint64_t identity, bool all);

@@ -448,10 +448,8 @@ int hierarchy_make(struct group *group, const struct algorithm *row, struct coll
     struct build build;
 
     *machine = flow_kept(group, row, collective);
-    if (*machine != NULL) {
-        collective_release(collective);
+    if (*machine != NULL)
         return 0;
-    }
     build.group = group;
     build.levels = levels_of(group);
     build.count = 0;

@@ -56,6 +56,8 @@ struct machine_ops {
     void (*give_up)(struct machine *machine, pami_result_t result);
     /* Chains and pipelines: it has been started and is not complete. Others: NULL. */
     bool (*is_running)(struct machine *machine);
+    /* It has ended well, and may be kept and started again as it is. NULL: never. */
+    bool (*repeats)(const struct machine *machine);
 };
 
 struct machine {

@@ -9,7 +9,6 @@
 #include "coll/handle.h"
 #include "coll/machine.h"
 #include "coll/repeat.h"
-#include "coll/shared/shared.h"
 
 /* Where the arguments of a type lie: a root in front, then words, an int behind them. Counted: word
  * 5 points at as many counts as there are members. */
@@ -146,7 +145,7 @@ void repeat_note(struct coll_operation *operation, const pami_xfer_t *cmd,
     const char *from = (const char *)&cmd->cmd;
 
     key->print = 0;
-    if (print == 0 || !collective->lasting || !shared_run_is(operation->machine))
+    if (print == 0 || !collective->lasting || operation->machine->ops->repeats == NULL)
         return;
     key->print = print;
     key->algorithm = cmd->algorithm;
@@ -175,7 +174,7 @@ bool repeat_keep(struct coll *coll, struct coll_operation *operation)
 {
     struct coll_operation **slot;
 
-    if (operation->key.print == 0 || !shared_run_repeats(operation->machine))
+    if (operation->key.print == 0 || !operation->machine->ops->repeats(operation->machine))
         return false;
     slot = &coll->rows->repeats.kept[slot_of(operation->key.print)];
     if (*slot != NULL)

@@ -1,11 +1,11 @@
 /*
- * Calls that come again: programs repeat themselves, so a collective in shared memory that has
- * ended well is kept with its arguments read and its algorithm chosen, and starts at once when the
- * same call is made again.
+ * Calls that come again: programs repeat themselves, so a collective that has ended well is kept
+ * with its arguments read and its algorithm chosen, and starts at once when the same call is made
+ * again.
  *
  * Kept are calls whose arguments say all: predefined types only, which stay, and no arrays, which
  * may have changed, but for those of reduce_scatter, which are looked at. What comes once is not
- * kept: the second call is, for the third.
+ * kept: the second call is, for the third. Nor are machines with much memory of their own.
  */
 #ifndef LIBPAMI_COLL_REPEAT_H
 #define LIBPAMI_COLL_REPEAT_H
@@ -17,6 +17,7 @@
 
 #define REPEAT_SLOTS 64u
 #define REPEAT_WORDS 8u
+#define REPEAT_BYTES (UINT64_C(16) << 10) /* kept is what has no more memory than that */
 
 struct coll;
 struct coll_operation;

@@ -81,6 +81,7 @@ int stage_prepare(struct instance *instance)
         if (memory == NULL)
             return -ENOMEM;
         instance->scratch = memory;
+        instance->scratch_bytes = temp + send + recv;
     }
     instance->temp = memory;
     instance->staged_send = send != 0 ? memory + temp : NULL;

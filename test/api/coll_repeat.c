@@ -7,7 +7,8 @@
  * Run: tasks=1,2,3,5 timeout=60
  * Run: tasks=2,3 env="PAMI_COLL_SLICES=1" timeout=60
  * Run: tasks=3 env="PAMI_COLL_SHARED_BYTES=0" timeout=60
- * Run: tasks=4 nodes=2 timeout=60
+ * Run: tasks=4,5 nodes=2 timeout=60
+ * Run: tasks=3 nodes=3 timeout=60
  */
 #include "coll.h"
 

@@ -385,6 +385,17 @@ void shared_runs_init(struct shared *shared)
     pool_init(&shared->runs, sizeof(struct shared_run), CACHE_LINE);
 }
 
+static const struct shared_run *run_of_const(const struct machine *machine)
+{
+    return (const struct shared_run *)((const char *)machine -
+                                       offsetof(struct shared_run, machine));
+}
+
+static bool repeats(const struct machine *machine)
+{
+    return run_of_const(machine)->again;
+}
+
 static const struct machine_ops shared_machine_ops = {
     .name = "shared",
     .reset = reset,
@@ -392,17 +403,12 @@ static const struct machine_ops shared_machine_ops = {
     .start = start,
     .release = release,
     .give_up = give_up,
+    .repeats = repeats,
 };
 
 bool shared_run_is(const struct machine *machine)
 {
     return machine->ops == &shared_machine_ops;
-}
-
-static const struct shared_run *run_of_const(const struct machine *machine)
-{
-    return (const struct shared_run *)((const char *)machine -
-                                       offsetof(struct shared_run, machine));
 }
 
 bool shared_run_fell_back(const struct machine *machine)
@@ -414,11 +420,6 @@ bool shared_run_is_there(const struct machine *machine)
 {
     return shared_run_is(machine) && run_of_const(machine)->has_ticks &&
            run_of_const(machine)->shared.arena->state == ARENA_READY;
-}
-
-bool shared_run_repeats(const struct machine *machine)
-{
-    return shared_run_is(machine) && run_of_const(machine)->again;
 }
 
 bool shared_run_misses(const struct machine *machine, uint32_t endpoint)

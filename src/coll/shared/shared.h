@@ -154,8 +154,6 @@ bool shared_misses(const struct shared_machine *machine, uint32_t endpoint);
 bool shared_run_is(const struct machine *machine);
 bool shared_run_fell_back(const struct machine *machine);
 bool shared_run_is_there(const struct machine *machine);
-/* It has ended well in its arena, and may be started again. */
-bool shared_run_repeats(const struct machine *machine);
 bool shared_run_misses(const struct machine *machine, uint32_t endpoint);
 /* Who asks about this run with such a word runs something else there. */
 bool shared_run_disagrees(const struct machine *machine, uint32_t word);
