@@ -272,7 +272,8 @@ pami_result_t PAMI_Context_post(pami_context_t context, pami_work_t *work, pami_
 /*
  * Make progress: at most `maximum` passes over posted work and devices; returns after the first
  * pass that did something. PAMI_SUCCESS: something happened; PAMI_EAGAIN: nothing did, or the
- * call came from inside a callback of the same context. Owns the context.
+ * call came from inside a callback of the same context. Owns the context. Takes less than 8 KiB of
+ * stack beside what callbacks take; over a network up to 20 KiB, most of it libfabric's.
  */
 pami_result_t PAMI_Context_advance(pami_context_t context, size_t maximum);
 
@@ -543,6 +544,9 @@ pami_result_t PAMI_Dispatch_update(pami_context_t context, size_t dispatch,
 /*
  * Send a contiguous message. Header and data stay untouched until events.local_fn (or, if only that
  * one is given, remote_fn) has run. No callback and no dispatch runs inside the call.
+ * What cannot leave at once does so in advances of this context. To another node that goes for the
+ * first message, as its destination has to be found: a task that sends and then computes without an
+ * advance may not have sent. Destroying the contexts or the client, and exit, send it off.
  * PAMI_INVAL: destination, sizes or hints; PAMI_ERROR: the id is not set on this context. Owns the
  * context.
  */

@@ -41,17 +41,31 @@ static unsigned affinity_count(void)
     return online > 0 ? (unsigned)online : 1;
 }
 
-/* Reads "quota period" of version 2 (where `name` is cpu.max), or one number; -1: no limit. */
+/* "<first><second>" on the heap: threads with small stacks create clients as well. */
+static char *joined(const char *first, const char *second)
+{
+    char *text;
+
+    return asprintf(&text, "%s%s", first, second) >= 0 ? text : NULL;
+}
+
+static FILE *open_in(const char *directory, const char *name)
+{
+    char *path = joined(directory, name);
+    FILE *file = path != NULL ? fopen(path, "re") : NULL;
+
+    free(path);
+    return file;
+}
+
+/* Reads "quota period" of version 2 (where `name` is /cpu.max), or one number; -1: no limit. */
 static bool read_numbers(const char *directory, const char *name, long long *first,
                          long long *second)
 {
-    char path[PATH_MAX], text[64];
+    char text[64];
     int count = 0;
-    FILE *file;
+    FILE *file = open_in(directory, name);
 
-    if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
-        return false;
-    file = fopen(path, "re");
     if (file == NULL)
         return false;
     if (fgets(text, sizeof text, file) != NULL)
@@ -67,11 +81,11 @@ static unsigned group_quota(const char *directory, bool version2)
 
     if (version2) {
         /* "max 100000" does not parse as a number: no limit. */
-        if (!read_numbers(directory, "cpu.max", &quota, &period))
+        if (!read_numbers(directory, "/cpu.max", &quota, &period))
             return 0;
     } else {
-        if (!read_numbers(directory, "cpu.cfs_quota_us", &quota, &unused) ||
-            !read_numbers(directory, "cpu.cfs_period_us", &period, &unused))
+        if (!read_numbers(directory, "/cpu.cfs_quota_us", &quota, &unused) ||
+            !read_numbers(directory, "/cpu.cfs_period_us", &period, &unused))
             return 0;
     }
     if (quota <= 0 || period <= 0)
@@ -95,18 +109,13 @@ static bool list_has(const char *list, const char *word)
 }
 
 /* The path of this process's group: of the unified hierarchy, or of the one that has "cpu". */
-static bool group_path(const char *root, bool version2, char *path, size_t room)
+static char *group_path(const char *root, bool version2)
 {
-    char name[PATH_MAX], line[PATH_MAX + 256];
-    bool found = false;
-    FILE *file;
+    FILE *file = open_in(root, "/proc/self/cgroup");
+    char *line = NULL, *path = NULL;
+    size_t room = 0;
 
-    if (snprintf(name, sizeof name, "%s/proc/self/cgroup", root) >= (int)sizeof name)
-        return false;
-    file = fopen(name, "re");
-    if (file == NULL)
-        return false;
-    while (!found && fgets(line, sizeof line, file) != NULL) {
+    while (file != NULL && path == NULL && getline(&line, &room, file) >= 0) {
         /* hierarchy:controllers:path */
         char *controllers = strchr(line, ':');
         char *group = controllers == NULL ? NULL : strchr(controllers + 1, ':');
@@ -117,71 +126,94 @@ static bool group_path(const char *root, bool version2, char *path, size_t room)
         controllers++;
         group[strcspn(group, "\n")] = '\0';
         if (version2 ? *controllers == '\0' : list_has(controllers, "cpu"))
-            found = snprintf(path, room, "%s", group) < (int)room;
+            path = strdup(group);
     }
-    fclose(file);
-    return found;
+    free(line);
+    if (file != NULL)
+        fclose(file);
+    return path;
+}
+
+/* A line of mountinfo: id parent major:minor top mount options [tags ...] - type source options */
+static bool is_mount(const char *line, bool version2)
+{
+    const char *rest = strstr(line, " - ");
+    char type[32], options[512];
+
+    if (rest == NULL || sscanf(rest, " - %31s %*s %511s", type, options) != 2)
+        return false;
+    return version2 ? strcmp(type, "cgroup2") == 0
+                    : strcmp(type, "cgroup") == 0 && list_has(options, "cpu");
 }
 
 /* Where that hierarchy is mounted, and which of its groups is the top of the mount. */
-static bool group_mount(const char *root, bool version2, char *top, char *mount, size_t room)
+static char *group_mount(const char *root, bool version2, char **top)
 {
-    char name[PATH_MAX], line[3 * PATH_MAX];
-    bool found = false;
-    FILE *file;
+    FILE *file = open_in(root, "/proc/self/mountinfo");
+    char *line = NULL, *at = NULL, *mount = NULL;
+    size_t room = 0;
 
-    if (snprintf(name, sizeof name, "%s/proc/self/mountinfo", root) >= (int)sizeof name)
-        return false;
-    file = fopen(name, "re");
-    if (file == NULL)
-        return false;
-    while (!found && fgets(line, sizeof line, file) != NULL) {
-        /* id parent major:minor top mount options [tags ...] - type source options */
-        char from[PATH_MAX], at[PATH_MAX], type[32], options[512];
-        char *rest = strstr(line, " - ");
-
-        if (rest == NULL || sscanf(line, "%*s %*s %*s %4095s %4095s", from, at) != 2 ||
-            sscanf(rest, " - %31s %*s %511s", type, options) != 2)
-            continue;
-        if (version2 ? strcmp(type, "cgroup2") != 0
-                     : strcmp(type, "cgroup") != 0 || !list_has(options, "cpu"))
-            continue;
-        found = snprintf(top, room, "%s", from) < (int)room &&
-                snprintf(mount, room, "%s%s", root, at) < (int)room;
+    *top = NULL;
+    while (file != NULL && mount == NULL && getline(&line, &room, file) >= 0) {
+        if (is_mount(line, version2) && sscanf(line, "%*s %*s %*s %ms %ms", top, &at) == 2)
+            mount = joined(root, at);
+        free(at);
+        at = NULL;
+        if (mount == NULL) {
+            free(*top);
+            *top = NULL;
+        }
     }
-    fclose(file);
-    return found;
+    free(line);
+    if (file != NULL)
+        fclose(file);
+    return mount;
 }
 
-static unsigned hierarchy_quota(const char *root, bool version2)
+/* The least quota from the group at `path` up to that at its first `floor` characters. */
+static unsigned least_quota(char *path, size_t floor, bool version2)
 {
-    char group[PATH_MAX], top[PATH_MAX], mount[PATH_MAX], path[2 * PATH_MAX];
-    const char *below = "";
-    unsigned least = 0, quota;
-    size_t length, floor;
+    unsigned least = 0;
 
-    if (!group_path(root, version2, group, sizeof group) ||
-        !group_mount(root, version2, top, mount, sizeof top))
-        return 0;
-    /* The part of the group's path below the top of the mount; a path outside of it (a container
-     * that shows the host's names) can only be judged at the mount itself. */
-    length = strcmp(top, "/") == 0 ? 0 : strlen(top);
-    if (strncmp(group, top, length) == 0 && (group[length] == '/' || group[length] == '\0'))
-        below = group + length;
-    if (snprintf(path, sizeof path, "%s%s", mount, below) >= (int)sizeof path)
-        return 0;
-    floor = strlen(mount);
     for (;;) {
-        char *slash;
+        unsigned quota = group_quota(path, version2);
+        char *slash = strrchr(path, '/');
 
-        quota = group_quota(path, version2);
         if (quota > 0 && (least == 0 || quota < least))
             least = quota;
-        slash = strrchr(path, '/');
         if (strlen(path) <= floor || slash == NULL)
             return least;
         *slash = '\0';
     }
+}
+
+/* The part of the group's path below the top of the mount; a path outside of it (a container that
+ * shows the host's names) can only be judged at the mount itself. */
+static const char *below(const char *group, const char *top)
+{
+    size_t length = strcmp(top, "/") == 0 ? 0 : strlen(top);
+
+    if (strncmp(group, top, length) == 0 && (group[length] == '/' || group[length] == '\0'))
+        return group + length;
+    return "";
+}
+
+static unsigned hierarchy_quota(const char *root, bool version2)
+{
+    char *top = NULL, *path = NULL;
+    char *group = group_path(root, version2);
+    char *mount = group != NULL ? group_mount(root, version2, &top) : NULL;
+    unsigned least = 0;
+
+    if (mount != NULL)
+        path = joined(mount, below(group, top));
+    if (path != NULL)
+        least = least_quota(path, strlen(mount), version2);
+    free(path);
+    free(mount);
+    free(top);
+    free(group);
+    return least;
 }
 
 unsigned cpu_quota(const char *root)

@@ -89,7 +89,7 @@ static bool leads_to(int fd, const union name *mine, const union name *theirs, b
 /* What the kernel has received goes, too; the provider finds the end. */
 static int end(int fd)
 {
-    char nowhere[16384];
+    char nowhere[1024];
 
     if (shutdown(fd, SHUT_RDWR) != 0)
         return 0;
