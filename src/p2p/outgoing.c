@@ -308,6 +308,13 @@ static bool send_is_needed(const struct operation *operation)
     return container_of(operation, const struct send, op)->mode != MESSAGE_STREAM;
 }
 
+bool send_is_refusal(const struct operation *operation)
+{
+    const struct send *send = container_of(operation, const struct send, op);
+
+    return send_is(operation) && send->protocol == PROTOCOL_ACK && send->dispatch == PAMI_SHUTDOWN;
+}
+
 static const struct operation_ops send_ops = {
     .progress = send_progress,
     .finish = send_finish,

@@ -404,13 +404,28 @@ static void abandon_receives(struct p2p *p2p)
     }
 }
 
+/* Peers that go on sending make more and more refusals: nobody waits for these. */
+static bool is_blocked(const struct p2p *p2p)
+{
+    struct list *peers, *item;
+
+    list_for_each (peers, &p2p->blocked) {
+        const struct peer *peer = list_entry(peers, struct peer, blocked);
+
+        list_for_each (item, &peer->queue)
+            if (!send_is_refusal(list_entry(item, struct operation, link)))
+                return true;
+    }
+    return false;
+}
+
 /* Something of ours is still needed by others: queued packets, data that they pull. */
 static bool is_outstanding(const struct p2p *p2p)
 {
     uint32_t cursor = 0;
     void *object;
 
-    if (!list_empty(&p2p->blocked) || !list_empty(&p2p->copies) || !list_empty(&p2p->moving) ||
+    if (is_blocked(p2p) || !list_empty(&p2p->copies) || !list_empty(&p2p->moving) ||
         p2p->moved != 0)
         return true;
     while ((object = handle_next(&p2p->handles, &cursor)) != NULL) {

@@ -297,6 +297,8 @@ void send_to_be_pulled(struct send *send);
 bool send_expose(struct p2p *p2p, struct send *send);
 void send_conceal(struct p2p *p2p, struct send *send);
 bool send_is(const struct operation *operation);
+/* Tells a peer that the context ends, as the end itself will. */
+bool send_is_refusal(const struct operation *operation);
 void send_free(struct p2p *p2p, struct send *send);
 int peer_progress(struct p2p *p2p, struct peer *peer);
 void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result_t result);
