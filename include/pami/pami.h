@@ -132,7 +132,7 @@ typedef enum {
     PAMI_DISPATCH_SEND_IMMEDIATE_MAX = 301, /* Q intval: header + data of PAMI_Send_immediate */
     PAMI_DISPATCH_ATOM_SIZE_MAX = 302,      /* Q intval: largest atom of a type to send with */
     /* Geometry */
-    PAMI_GEOMETRY_OPTIMIZE = 400,        /* QU intval: non-zero requests hardware help */
+    PAMI_GEOMETRY_OPTIMIZE = 400,        /* QU intval: non-zero: aggregation ahead of use */
     PAMI_GEOMETRY_NONCONTIG = 401,       /* QU intval: accepted, without effect */
     PAMI_GEOMETRY_MEMORY_OPTIMIZE = 402, /* QU intval: accepted, without effect */
     /* Type */

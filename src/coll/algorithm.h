@@ -24,6 +24,8 @@
 #define NEEDS_ONE_NODE 8u     /* all members share a node's memory */
 #define NEEDS_LEVELS 16u      /* several nodes, one of them with several members */
 #define NEEDS_CONSECUTIVE 32u /* ranks of the members of each node */
+#define NEEDS_PREDEFINED 64u  /* reductions: an operator that others can apply */
+#define NEEDS_ORDER 128u      /* runs in the order of calls: not as a part of another one */
 
 struct collective;
 struct group;
@@ -71,6 +73,9 @@ algorithm_make_function shared_make;
 
 /* hierarchy.c */
 algorithm_make_function hierarchy_make;
+
+/* aggregate/run.c */
+algorithm_make_function aggregate_make;
 
 /* alg_*.c */
 extern const struct schedule_ops barrier_dissemination, barrier_tree;

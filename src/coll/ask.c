@@ -3,6 +3,7 @@
  */
 #include "coll/ask.h"
 
+#include "coll/aggregate/aggregate.h"
 #include "coll/coll.h"
 #include "coll/engine.h"
 #include "coll/gone.h"
@@ -47,7 +48,7 @@ static size_t look(struct context *context, bool now)
         step_doubts(instance, ask);
         asked++;
     }
-    return asked + shared_ask(context->shared, now);
+    return asked + shared_ask(context->shared, now) + aggregate_ask(context->coll->aggregate, now);
 }
 
 void ask_tended(struct context *context)

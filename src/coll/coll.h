@@ -46,9 +46,12 @@ struct coll_rows {
 };
 
 struct flow_memory;
+struct aggregate;
+struct aggregate_member;
 
 struct coll {
     struct context *context;
+    struct aggregate *aggregate; /* aggregate/ */
     struct flight_table flights;
     struct pool instances;    /* struct instance */
     struct pool operations;   /* struct coll_operation */
@@ -86,11 +89,12 @@ enum coll_channel {
 _Static_assert(COLL_CHANNEL_LEADERS + COLL_LEADER_SETS <= GROUP_CHANNELS, "channels are short");
 
 struct coll_state {
-    struct list reserved;  /* machines of this group that have numbers of their own */
-    struct arena *arena;   /* of shared memory, NULL until used */
-    struct levels *levels; /* levels.h; NULL until used */
-    int places;            /* of a sub-group: locality.c; 0: not asked yet */
-    uint32_t runs;         /* machines that run, those of sub-groups too */
+    struct list reserved;               /* machines of this group that have numbers of their own */
+    struct arena *arena;                /* of shared memory, NULL until used */
+    struct levels *levels;              /* levels.h; NULL until used */
+    struct aggregate_member *aggregate; /* of the geometry itself; NULL until used */
+    int places;                         /* of a sub-group: locality.c; 0: not asked yet */
+    uint32_t runs;                      /* machines that run, those of sub-groups too */
     uint32_t failed;       /* of the runs that have failed here the last one, by number */
     pami_result_t failure; /* why */
     bool has_failed;

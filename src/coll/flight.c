@@ -397,7 +397,7 @@ static void arrive_early(struct flight_table *table, struct flight *flight,
 }
 
 /* Drop what waits for a run that will not be; its senders are told. */
-static void refuse(struct flight_table *table, struct flight **link)
+static void refuse(struct flight_table *table, struct flight **link, pami_result_t why)
 {
     const struct flight *flight = *link;
     const struct flight_head head = {flight->identity, flight->sequence, flight->channel};
@@ -405,7 +405,7 @@ static void refuse(struct flight_table *table, struct flight **link)
 
     list_for_each (item, &flight->early)
         flight_tell(table->context, &head, list_entry(item, struct early, link)->origin,
-                    abort_for(PAMI_INVAL));
+                    abort_for(why));
     discard(table, link);
 }
 
@@ -417,13 +417,16 @@ void flight_sweep(struct flight_table *table, uint64_t identity)
         while (*link != NULL) {
             struct flight *flight = *link;
             const struct flight_head head = {identity, flight->sequence, flight->channel};
+            const struct group *group = NULL;
 
-            if (flight->identity != identity || flight->instance != NULL ||
-                group_behind(table, &head) == NULL) {
+            if (flight->identity == identity && flight->instance == NULL)
+                group = group_behind(table, &head);
+            if (group == NULL) {
                 link = &flight->next;
                 continue;
             }
-            refuse(table, link);
+            refuse(table, link,
+                   coll_why_over(group, head.sequence) == PAMI_ERROR ? PAMI_ERROR : PAMI_INVAL);
         }
     }
 }
@@ -442,7 +445,7 @@ void flight_look(struct flight_table *table, struct group *group, uint32_t seque
         (!shared_run_is(machine) ||
          !(flight->disagrees || (!list_empty(&flight->early) && shared_run_is_there(machine)))))
         return;
-    refuse(table, link);
+    refuse(table, link, PAMI_INVAL);
     coll_give_up(group, sequence, PAMI_INVAL);
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "coll/aggregate/aggregate.h"
 #include "coll/algorithm.h"
 #include "coll/am.h"
 #include "coll/ask.h"
@@ -193,6 +194,8 @@ static int group_opened(struct group *group)
     list_init(&group->state->reserved);
     group->state->top = group;
     am_group_opened(group);
+    if (group->geometry->attributes[0] != 0)
+        aggregate_group_form(group);
     return 0;
 }
 
@@ -222,6 +225,7 @@ static void group_closed(struct group *group)
     if (coll != NULL) {
         coll->last_handle = PAMI_ALGORITHM_NULL;
         drop_operations(coll, group);
+        aggregate_group_closed(group);
         repeat_forget(coll, group);
         flow_forget(coll, group->identity, false);
         am_group_closed(group);
@@ -245,6 +249,7 @@ const struct geometry_hooks coll_geometry_hooks = {
     .group_opened = group_opened,
     .group_closed = group_closed,
     .group_busy = group_busy,
+    .group_optimise = aggregate_group_form,
 };
 
 void coll_runs(struct group *group)
@@ -356,6 +361,7 @@ static void gone(struct message_watch *watch, struct context *context, uint32_t 
 {
     gone_note(context, endpoint_task(endpoint) + 1);
     engine_gone(container_of(watch, struct coll, watch), endpoint);
+    aggregate_gone(context->coll->aggregate, endpoint);
     shared_gone(context->shared, endpoint);
 }
 
@@ -373,8 +379,10 @@ int coll_attach(struct context *context)
     list_init(&coll->handed);
     list_init(&coll->begin.link);
     list_init(&coll->lingering);
-    if (flight_table_init(&coll->flights, context) != 0 || am_attach(context) != 0 ||
+    if (flight_table_init(&coll->flights, context) != 0 ||
+        (coll->aggregate = aggregate_attach(context)) == NULL || am_attach(context) != 0 ||
         shared_attach(context) != 0) {
+        aggregate_detach(coll->aggregate);
         am_detach(context);
         flight_table_finish(&coll->flights);
         free(coll);
@@ -400,6 +408,7 @@ void coll_detach(struct context *context)
     flow_forget(coll, 0, true);
     shared_detach(context);
     am_detach(context);
+    aggregate_detach(coll->aggregate);
     list_remove(&coll->begin.link);
     list_remove(&coll->watch.link);
     engine_drop_all(coll);

@@ -168,7 +168,7 @@ static pami_result_t choose_row(struct user *user, const struct collective *coll
     if (row == NULL)
         return error_set(PAMI_ERROR, "PAMIX_Machine_reset: no algorithm is built in");
     /* Machines of a composition may start in another order on another member. */
-    if (row->needs & (NEEDS_ONE_NODE | NEEDS_LEVELS))
+    if (row->needs & (NEEDS_ONE_NODE | NEEDS_LEVELS | NEEDS_ORDER))
         return error_set(PAMI_INVAL,
                          "PAMIX_Machine_reset: machine: %s takes its runs in order, "
                          "which compositions do not",

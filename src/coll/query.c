@@ -89,6 +89,8 @@ static unsigned unmet_by_members(const struct algorithm *row, const struct group
         unmet |= NEEDS_LEVELS;
     if ((row->needs & NEEDS_CONSECUTIVE) && !group_is_consecutive(group))
         unmet |= NEEDS_CONSECUTIVE;
+    if ((row->needs & NEEDS_ORDER) && group->channel != 0)
+        unmet |= NEEDS_ORDER;
     return unmet;
 }
 
@@ -99,6 +101,8 @@ unsigned algorithm_unmet(const struct algorithm *row, const struct collective *c
 
     if ((row->needs & NEEDS_COMMUTATIVE) && !collective->commutative)
         unmet |= NEEDS_COMMUTATIVE;
+    if ((row->needs & NEEDS_PREDEFINED) && operator_is_user(collective->op))
+        unmet |= NEEDS_PREDEFINED;
     return unmet;
 }
 
@@ -113,7 +117,7 @@ const struct algorithm *algorithm_find(pami_xfer_type_t type, const char *name)
 /* What remains to be asked of the arguments when the members fit. */
 static unsigned needs_of_arguments(const struct algorithm *row)
 {
-    return row->needs & NEEDS_COMMUTATIVE;
+    return row->needs & (NEEDS_COMMUTATIVE | NEEDS_PREDEFINED);
 }
 
 /* The geometry as a group, for questions about members. */

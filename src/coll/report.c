@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "coll/aggregate/aggregate.h"
 #include "coll/coll.h"
 #include "coll/collective.h"
 
@@ -12,6 +13,7 @@ void report_ran(const struct context *context,
                 void (*print)(void *cookie, const char *text, uint64_t count), void *cookie)
 {
     const struct coll *coll = context->coll;
+    const struct aggregate_counts *aggregated;
     char text[96];
 
     if (coll == NULL || coll->rows == NULL)
@@ -23,6 +25,13 @@ void report_ran(const struct context *context,
                  algorithm_table[i].name);
         print(cookie, text, coll->rows->ran[i]);
     }
+    aggregated = aggregate_count(coll->aggregate);
+    if (aggregated->granted != 0)
+        print(cookie, "collectives: aggregation groups", aggregated->granted);
+    if (aggregated->refused != 0)
+        print(cookie, "collectives: aggregation groups refused", aggregated->refused);
+    if (aggregated->combined != 0)
+        print(cookie, "collectives: operations of aggregation nodes", aggregated->combined);
     if (coll->flights.arrived_early != 0)
         print(cookie, "collectives: messages that came early", coll->flights.arrived_early);
     if (coll->flights.stale != 0)
@@ -41,6 +50,7 @@ void report_needs(unsigned needs, char *text, size_t size)
         {NEEDS_ONE_NODE, "members on one node"},
         {NEEDS_LEVELS, "several nodes, one with several members"},
         {NEEDS_CONSECUTIVE, "consecutive ranks on each node"},
+        {NEEDS_PREDEFINED, "a predefined operator"},
     };
     size_t used = 0;
 

@@ -279,6 +279,17 @@ const struct algorithm algorithm_table[] = {
     {PAMI_XFER_REDUCE_SCATTER, "Shared", "Everybody combines its block from the slots of all.",
      .needs = NEEDS_ONE_NODE, .make = shared_make},
 
+    /* Nodes of a tree that act on messages; see aggregate/. */
+    {PAMI_XFER_BARRIER, "Aggregated",
+     "Up and down a tree of aggregation nodes, which act whether or not their task has come.",
+     .needs = NEEDS_ORDER, .make = aggregate_make},
+    {PAMI_XFER_REDUCE, "Aggregated",
+     "Up a tree of aggregation nodes, which act whether or not their task has come.",
+     .needs = NEEDS_ORDER | NEEDS_COMMUTATIVE | NEEDS_PREDEFINED, .make = aggregate_make},
+    {PAMI_XFER_ALLREDUCE, "Aggregated",
+     "Up and down a tree of aggregation nodes, which act whether or not their task has come.",
+     .needs = NEEDS_ORDER | NEEDS_COMMUTATIVE | NEEDS_PREDEFINED, .make = aggregate_make},
+
     /* Several nodes: a level for each node's members, one for their leaders; see hierarchy.c. */
     {PAMI_XFER_BARRIER, "Hierarchical", "To the node's leader, among leaders, from the leader.",
      .needs = NEEDS_LEVELS, .make = hierarchy_make},

@@ -249,6 +249,15 @@ void geometry_set_attributes(struct geometry *geometry, const pami_configuration
             configuration[i].value.intval;
 }
 
+void geometry_optimise(struct geometry *geometry, struct context *context)
+{
+    const struct geometry_hooks *hooks = geometry->client->hooks;
+    struct group *group = geometry->attributes[0] != 0 ? geometry_group(geometry, context) : NULL;
+
+    if (group != NULL && hooks->group_optimise != NULL)
+        hooks->group_optimise(group);
+}
+
 pami_result_t PAMI_Geometry_query(pami_geometry_t handle, pami_configuration_t configuration[],
                                   size_t num_configs)
 {
@@ -288,6 +297,7 @@ pami_result_t PAMI_Geometry_update(pami_geometry_t handle, pami_configuration_t 
     if (context_complete(context, fn, cookie, PAMI_SUCCESS) != 0)
         return error_set(PAMI_ENOMEM, "PAMI_Geometry_update: out of memory");
     geometry_set_attributes(geometry, configuration, num_configs);
+    geometry_optimise(geometry, context);
     return PAMI_SUCCESS;
 }
 

@@ -86,7 +86,7 @@ struct geometry {
     atomic_uint users;    /* whoever keeps it: the handle, open groups, creations */
     struct list link;     /* in the client's list */
     atomic_int places;    /* floor coll's: where the members' tasks are, 0: not known yet */
-    size_t attributes[3]; /* OPTIMIZE, NONCONTIG, MEMORY_OPTIMIZE: kept, without effect */
+    size_t attributes[3]; /* OPTIMIZE; NONCONTIG, MEMORY_OPTIMIZE: kept, without effect */
     /* The tasks of the members, each once, in the order of their first members. */
     uint32_t *tasks; /* NULL: the topology is a stride, and so are they */
     uint32_t task_count;
@@ -105,6 +105,8 @@ struct geometry_hooks {
     void (*group_closed)(struct group *group);
     /* A collective runs on it: closing waits until none does. NULL: never. */
     bool (*group_busy)(const struct group *group);
+    /* PAMI_GEOMETRY_OPTIMIZE: what helps its collectives may be made now. */
+    void (*group_optimise)(struct group *group);
 };
 
 /* NULL unless the handle is a live geometry's; may be anything, is looked up and not read. */

@@ -23,6 +23,7 @@ enum message_id {
     MESSAGE_AMCOLLECTIVE, /* src/coll: active-message collectives */
     MESSAGE_SHARED,       /* src/coll/shared: how arenas of shared memory are made */
     MESSAGE_SERVERS,      /* src/servers: calls to server processes, and their answers */
+    MESSAGE_AGGREGATE,    /* src/coll/aggregate: between members and aggregation nodes */
     MESSAGE_IDS
 };
 

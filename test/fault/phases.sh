@@ -87,6 +87,9 @@ messages() {
     every 1 --row RecursiveDoubling --type $allreduce --rank 1
     every 1 --row Dissemination --type $barrier --rank 1
     every 1 --row Pairwise --type $alltoall --rank 1
+    every 1 --row Aggregated --type $allreduce --rank 0
+    every 1 --row Aggregated --type $barrier --rank 1 --late
+    every 2 --row Aggregated --type $reduce --rank 1 --words 3000
     wanted=(send complete)
 }
 

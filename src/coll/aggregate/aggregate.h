@@ -1,0 +1,67 @@
+/*
+ * Collectives by aggregation nodes: what the rest of src/coll sees.
+ *
+ * An aggregation node is a role that the context of a member plays by active messages: it collects
+ * a contribution from each of its children, combines them in the order of the children, and passes
+ * the result up, or, at the root, down. It acts on what arrives, whether or not its own member has
+ * entered the collective. Source: SHArP, in-network reduction by switches.
+ *
+ *   tree.c      which vertices the tree of a group has, and who acts for them
+ *   manager.c   the slots and buffers that a context has for operations
+ *   node.c      an aggregation node: children come, are granted slots, ask, fail, leave
+ *   slots.c     operations under way at a node
+ *   member.c    what a member knows of its group: joining, runs in their order, credits
+ *   run.c       the rows of the table, as machines
+ *   message.c   the messages, both ways
+ *
+ * A group is formed when its members first use it, or ahead of that where the geometry is to be
+ * optimised. Each joins at its node, which joins at its parent when all children have; what the
+ * nodes have to offer, and so all can, is the number of operations that may be under way: the
+ * window that the root grants. Without any, on all members, runs fall back to rows over messages.
+ *
+ * Credits: a member sends the contribution to a segment only if less than the window of those that
+ * it has sent are without an answer. All send theirs in one order. So a node has a free slot when a
+ * contribution comes that opens one; and who has sent a later one will not send an earlier one,
+ * which is how nodes find out that members disagree.
+ *
+ * A run fails as a whole, on all members: a node drops its slots of that run and keeps its number,
+ * until all children have gone past it, to answer contributions that come later.
+ */
+#ifndef LIBPAMI_COLL_AGGREGATE_AGGREGATE_H
+#define LIBPAMI_COLL_AGGREGATE_AGGREGATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coll/algorithm.h"
+
+struct aggregate;
+struct context;
+struct group;
+
+/* What a context's aggregation has done, for PAMI_STATS. */
+struct aggregate_counts {
+    uint64_t granted, refused; /* groups, at this member */
+    uint64_t combined;         /* operations, at the nodes here */
+};
+
+/* Per context; the messages are taken from then on. NULL: out of memory. */
+struct aggregate *aggregate_attach(struct context *context);
+void aggregate_detach(struct aggregate *aggregate);
+
+/* Ahead of use; without memory later. */
+void aggregate_group_form(struct group *group);
+
+/* The geometry is being closed on this context. */
+void aggregate_group_closed(struct group *group);
+
+/* An endpoint has gone. */
+void aggregate_gone(struct aggregate *aggregate, uint32_t endpoint);
+
+/* Ask for what is missing; see ask.h. Returns how many questions. */
+size_t aggregate_ask(struct aggregate *aggregate, bool now);
+
+const struct aggregate_counts *aggregate_count(const struct aggregate *aggregate);
+
+#endif

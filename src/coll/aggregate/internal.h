@@ -1,0 +1,228 @@
+/*
+ * What the files of this folder share; aggregate.h has the picture.
+ */
+#ifndef LIBPAMI_COLL_AGGREGATE_INTERNAL_H
+#define LIBPAMI_COLL_AGGREGATE_INTERNAL_H
+
+#include "coll/aggregate/aggregate.h"
+#include "coll/aggregate/manager.h"
+#include "coll/aggregate/tree.h"
+#include "coll/ask.h"
+#include "coll/collective.h"
+#include "coll/machine.h"
+#include "util/hash.h"
+#include "util/list.h"
+
+#define AGGREGATE_WINDOW_MAX 64u
+
+/* ---- messages ---- */
+
+enum aggregate_kind {
+    AGGREGATE_JOIN,    /* up: a child is there; `number` slots are possible below, in segments of
+                        * `segment` bytes */
+    AGGREGATE_GRANT,   /* down: so many are granted, of that size; none: refused */
+    AGGREGATE_DATA,    /* up: a contribution */
+    AGGREGATE_RESULT,  /* down: the result, with the data for those who want it */
+    AGGREGATE_FAIL,    /* both: the run has failed */
+    AGGREGATE_WAITING, /* up: a child waits for this run */
+    AGGREGATE_ASK,     /* down, to members: a node waits for your part of this run */
+    AGGREGATE_LEAVE,   /* up: a child has closed the group */
+    AGGREGATE_KINDS
+};
+
+enum aggregate_flags {
+    AGGREGATE_WANTS = 1u,     /* DATA: the result is needed below */
+    AGGREGATE_LAST = 2u,      /* DATA: of the run's last segment */
+    AGGREGATE_DISAGREES = 4u, /* FAIL: because members called it with different arguments */
+    AGGREGATE_UP = 8u,        /* FAIL: from a child */
+};
+
+/* All of it is the header of a message; data follows it, as part of the header, so that p2p keeps
+ * the copy. */
+struct aggregate_wire {
+    uint64_t identity;
+    uint64_t number;  /* of the run */
+    uint32_t vertex;  /* whose parent or child this is for; NONE: down, for the member itself */
+    uint32_t segment; /* its index */
+    uint32_t check;   /* DATA: a digest of what members must agree on; FAIL, and where no slots are
+                       * possible: who has gone, a mark as in gone.h */
+    uint16_t place;   /* of the child */
+    uint8_t kind, flags;
+    uint16_t op;
+    uint16_t element; /* enum type_kind */
+    uint32_t from;    /* up: the vertex of the child; NONE: a member */
+};
+
+_Static_assert(sizeof(struct aggregate_wire) == 40, "8 bytes of data stay short");
+
+/* Where a node or a member sends to. */
+struct aggregate_address {
+    uint32_t endpoint;
+    uint32_t vertex;
+    uint32_t place;
+};
+
+/* ---- nodes ---- */
+
+struct aggregate_child {
+    uint32_t endpoint;
+    uint32_t vertex; /* NONE: a member */
+    uint64_t last;   /* the latest run that it has contributed to, */
+    bool begun;      /* ... if any, */
+    bool whole;      /* ... and with its last segment; or it has failed there */
+    bool joined;
+    bool gone, left;
+};
+
+/* An operation under way: one segment of a run. */
+struct aggregate_slot {
+    bool used;
+    uint64_t number;
+    uint32_t segment, check;
+    uint16_t op, element;
+    size_t bytes;
+    uint64_t came, wants; /* children, a bit each */
+    uint32_t next;        /* that is combined next: those before are */
+    char *data;           /* of the children, each `room` bytes behind the other; the first
+                           * becomes the result */
+};
+
+enum aggregate_state {
+    AGGREGATE_JOINING, /* children are missing, or the host itself */
+    AGGREGATE_JOINED,  /* the parent's grant is */
+    AGGREGATE_GRANTED,
+    AGGREGATE_REFUSED, /* for good; nodes: also when a child has left, or has gone before */
+    AGGREGATE_BROKEN,  /* members: refused because one of them has gone, whom runs would need */
+};
+
+/* A run that has failed, while contributions to it may still come. */
+struct aggregate_failure {
+    struct list link;
+    uint64_t number;
+    uint32_t mark;
+    bool disagrees;
+};
+
+struct aggregate_node {
+    struct list link; /* in aggregate.nodes */
+    struct aggregate *aggregate;
+    uint64_t identity;
+    uint32_t vertex;
+    enum aggregate_state state;
+    bool described; /* by the host: all below is known; before, only children that have joined */
+    bool is_root;
+    bool told_left;
+    uint32_t mark; /* REFUSED, because this member has gone: see gone.h */
+    struct aggregate_address parent;
+    uint32_t window; /* what is possible below, or granted */
+    uint32_t room;   /* bytes of a segment */
+    struct aggregate_grant grant;
+    uint32_t count;
+    struct aggregate_slot *slots; /* [grant.slots] */
+    char *memory;
+    struct list failures;
+    struct aggregate_child child[]; /* [AGGREGATE_RADIX_MAX] */
+};
+
+/* ---- members ---- */
+
+struct aggregate_run {
+    struct machine machine;
+    struct list link; /* in member.runs, in the order of numbers */
+    struct collective collective;
+    struct machine *fallback; /* NULL: not fallen back */
+    bool running, placed, kept;
+    uint64_t number;
+    uint32_t check;
+    uint32_t segments, sent, received;
+    uint32_t piece; /* bytes of a segment */
+    struct doubt doubt;
+    _Alignas(16) char copy[COLLECTIVE_KEEP_BYTES]; /* of a short contribution */
+};
+
+struct aggregate_member {
+    struct list link; /* in aggregate.members */
+    struct group *group;
+    enum aggregate_state state;
+    struct aggregate_address parent;
+    uint32_t window, room;
+    uint32_t flying; /* segments that were sent and have no answer */
+    struct list runs;
+};
+
+struct aggregate {
+    struct context *context;
+    struct aggregate_manager manager;
+    struct list nodes, members;
+    struct aggregate_counts counts;
+};
+
+/* message.c */
+void aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
+                    const struct aggregate_wire *wire, const void *data, size_t bytes);
+
+/* node.c: what arrives for nodes, and what members here have to say */
+struct aggregate_node *aggregate_node_find(struct aggregate *aggregate, uint64_t identity,
+                                           uint32_t vertex);
+int aggregate_node_describe(struct aggregate *aggregate, const struct group *group,
+                            const struct aggregate_tree *tree, uint32_t vertex);
+void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire *wire,
+                       uint32_t origin, const void *data, size_t bytes);
+void aggregate_node_down(struct aggregate *aggregate, const struct aggregate_wire *wire,
+                         uint32_t origin, const void *data, size_t bytes);
+void aggregate_node_gone(struct aggregate_node *node, uint32_t endpoint);
+void aggregate_node_free(struct aggregate_node *node);
+/* Has it nothing to contribute to this run any more? */
+bool aggregate_child_passed(const struct aggregate_child *child, uint64_t number);
+/* The run has failed: all below are told but `except`, a child or NULL; and all above if `up`. */
+void aggregate_node_fail(struct aggregate_node *node, const struct aggregate_failure *failure,
+                         const struct aggregate_child *except, bool up);
+const struct aggregate_failure *aggregate_node_failure(const struct aggregate_node *node,
+                                                       uint64_t number);
+/* Tell one child of it. */
+void aggregate_node_tell(const struct aggregate_node *node, const struct aggregate_child *child,
+                         const struct aggregate_failure *failure);
+/* Forget failures that nobody will contribute to any more. */
+void aggregate_node_prune(struct aggregate_node *node);
+struct aggregate_wire aggregate_wire_up(const struct aggregate_node *node,
+                                        enum aggregate_kind kind);
+struct aggregate_wire aggregate_wire_down(const struct aggregate_node *node,
+                                          const struct aggregate_child *child,
+                                          enum aggregate_kind kind);
+
+/* slots.c */
+int aggregate_slots_make(struct aggregate_node *node);
+void aggregate_slots_free(struct aggregate_node *node);
+void aggregate_slots_data(struct aggregate_node *node, struct aggregate_child *child,
+                          const struct aggregate_wire *wire, const void *data, size_t bytes);
+void aggregate_slots_result(struct aggregate_node *node, const struct aggregate_wire *wire,
+                            const void *data, size_t bytes);
+/* True: there was one of this run. */
+bool aggregate_slots_drop(struct aggregate_node *node, uint64_t number);
+/* Runs that wait for this child (NULL: all) have failed; `passed`: those that it has gone past. */
+void aggregate_slots_give_up(struct aggregate_node *node, const struct aggregate_child *child,
+                             uint32_t mark, bool passed);
+/* A member waits for this run: true, and what is missing is asked for, or of the parent. */
+const struct aggregate_slot *aggregate_slots_find(const struct aggregate_node *node,
+                                                  uint64_t number);
+
+/* member.c */
+struct aggregate_member *aggregate_member_of(struct group *group); /* NULL: out of memory */
+void aggregate_member_down(struct aggregate *aggregate, const struct aggregate_wire *wire,
+                           uint32_t origin, const void *data, size_t bytes);
+void aggregate_member_gone(struct aggregate_member *member, uint32_t endpoint);
+struct aggregate_wire aggregate_wire_of(const struct aggregate_member *member,
+                                        enum aggregate_kind kind, uint64_t number);
+/* Sends what credits allow. */
+void aggregate_member_pump(struct aggregate_member *member);
+
+/* run.c */
+/* The window is known: it takes its number, or falls back. May end it. */
+void aggregate_run_decide(struct aggregate_run *run, struct aggregate_member *member);
+void aggregate_run_send(struct aggregate_run *run, struct aggregate_member *member);
+void aggregate_run_take(struct aggregate_run *run, struct aggregate_member *member,
+                        const struct aggregate_wire *wire, const void *data, size_t bytes);
+/* It fails; its node is told if `tell`. */
+void aggregate_run_fail(struct aggregate_run *run, pami_result_t result, bool tell);
+
+#endif

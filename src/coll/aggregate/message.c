@@ -1,0 +1,120 @@
+/*
+ * Messages of aggregation: sending, and whom what arrives is for. Everything is checked against
+ * what is known here; what contradicts it is counted and dropped.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/aggregate/internal.h"
+#include "p2p/message.h"
+#include "util/option.h"
+
+#define SHORT_BYTES 512u
+
+void aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
+                    const struct aggregate_wire *wire, const void *data, size_t bytes)
+{
+    const struct message_place nowhere = {NULL, NULL, 0};
+    char small[sizeof(*wire) + SHORT_BYTES], *message = small;
+
+    if (bytes > SHORT_BYTES)
+        message = malloc(sizeof(*wire) + bytes);
+    if (message == NULL) {
+        aggregate->context->counters[COUNTER_LOST]++;
+        return;
+    }
+    memcpy(message, wire, sizeof(*wire));
+    if (bytes != 0)
+        memcpy(message + sizeof(*wire), data, bytes);
+    /* Who has gone is told of by p2p. */
+    message_send(aggregate->context, endpoint, MESSAGE_AGGREGATE, message, sizeof(*wire) + bytes,
+                 &nowhere, 0, NULL, NULL);
+    if (message != small)
+        free(message);
+}
+
+static void arrive(pami_context_t handle, void *cookie, const void *header, size_t header_bytes,
+                   const void *nothing, size_t no_bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    struct aggregate *aggregate = cookie;
+    const char *data = (const char *)header + sizeof(struct aggregate_wire);
+    struct aggregate_wire wire;
+    size_t bytes;
+
+    (void)handle, (void)nothing, (void)recv;
+    if (header_bytes < sizeof(wire) || no_bytes != 0) {
+        aggregate->context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    memcpy(&wire, header, sizeof(wire));
+    bytes = header_bytes - sizeof(wire);
+    switch (wire.kind) {
+    case AGGREGATE_JOIN:
+    case AGGREGATE_DATA:
+    case AGGREGATE_WAITING:
+    case AGGREGATE_LEAVE:
+        aggregate_node_up(aggregate, &wire, origin, data, bytes);
+        break;
+    case AGGREGATE_FAIL:
+        if (wire.flags & AGGREGATE_UP) {
+            aggregate_node_up(aggregate, &wire, origin, data, bytes);
+            break;
+        }
+        /* fall through */
+    case AGGREGATE_GRANT:
+    case AGGREGATE_RESULT:
+    case AGGREGATE_ASK:
+        if (wire.vertex != AGGREGATE_NONE && wire.kind != AGGREGATE_ASK)
+            aggregate_node_down(aggregate, &wire, origin, data, bytes);
+        else
+            aggregate_member_down(aggregate, &wire, origin, data, bytes);
+        break;
+    default:
+        aggregate->context->counters[COUNTER_FOREIGN]++;
+    }
+}
+
+struct aggregate *aggregate_attach(struct context *context)
+{
+    struct aggregate *aggregate = calloc(1, sizeof(*aggregate));
+
+    if (aggregate == NULL)
+        return NULL;
+    aggregate->context = context;
+    aggregate->manager = (struct aggregate_manager){
+        .slots = (uint32_t)option_int(OPT_COLL_AGGREGATE_SLOTS),
+        .bytes = option_bytes(OPT_COLL_AGGREGATE_BYTES),
+    };
+    list_init(&aggregate->nodes);
+    list_init(&aggregate->members);
+    message_register(context, MESSAGE_AGGREGATE, arrive, aggregate);
+    return aggregate;
+}
+
+/* Groups have been closed. */
+void aggregate_detach(struct aggregate *aggregate)
+{
+    struct list *item, *following;
+
+    if (aggregate == NULL)
+        return;
+    list_for_each_safe (item, following, &aggregate->nodes)
+        aggregate_node_free(list_entry(item, struct aggregate_node, link));
+    free(aggregate);
+}
+
+void aggregate_gone(struct aggregate *aggregate, uint32_t endpoint)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &aggregate->nodes)
+        aggregate_node_gone(list_entry(item, struct aggregate_node, link), endpoint);
+    list_for_each (item, &aggregate->members)
+        aggregate_member_gone(list_entry(item, struct aggregate_member, link), endpoint);
+}
+
+const struct aggregate_counts *aggregate_count(const struct aggregate *aggregate)
+{
+    return &aggregate->counts;
+}

@@ -1,0 +1,547 @@
+/*
+ * Aggregation nodes: how their children come and go, and what they are told when a run fails.
+ *
+ * A node begins with the first message of a child, when the host may not know the geometry yet. It
+ * is described when the host joins itself, which is below it. It ends when all children that have
+ * joined have left, or have gone; its slots go with the first one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "coll/aggregate/internal.h"
+#include "coll/coll.h"
+#include "p2p/message.h"
+#include "util/option.h"
+
+static uint32_t place_of(const struct aggregate_node *node, const struct aggregate_child *child)
+{
+    return (uint32_t)(child - node->child);
+}
+
+struct aggregate_wire aggregate_wire_up(const struct aggregate_node *node, enum aggregate_kind kind)
+{
+    return (struct aggregate_wire){.identity = node->identity,
+                                   .vertex = node->parent.vertex,
+                                   .place = (uint16_t)node->parent.place,
+                                   .from = node->vertex,
+                                   .kind = (uint8_t)kind};
+}
+
+struct aggregate_wire aggregate_wire_down(const struct aggregate_node *node,
+                                          const struct aggregate_child *child,
+                                          enum aggregate_kind kind)
+{
+    return (struct aggregate_wire){.identity = node->identity,
+                                   .vertex = child->vertex,
+                                   .place = (uint16_t)place_of(node, child),
+                                   .kind = (uint8_t)kind};
+}
+
+static void send_up(const struct aggregate_node *node, const struct aggregate_wire *wire)
+{
+    if (node->described && !node->is_root)
+        aggregate_send(node->aggregate, node->parent.endpoint, wire, NULL, 0);
+}
+
+static uint32_t mark_of(uint32_t endpoint)
+{
+    return endpoint_task(endpoint) + 1;
+}
+
+/* Children that listen. */
+static bool is_there(const struct aggregate_child *child)
+{
+    return child->joined && !child->left && !child->gone;
+}
+
+/* ---- making ---- */
+
+struct aggregate_node *aggregate_node_find(struct aggregate *aggregate, uint64_t identity,
+                                           uint32_t vertex)
+{
+    struct list *item;
+
+    list_for_each (item, &aggregate->nodes) {
+        struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
+
+        if (node->identity == identity && node->vertex == vertex)
+            return node;
+    }
+    return NULL;
+}
+
+static struct aggregate_node *node_get(struct aggregate *aggregate, uint64_t identity,
+                                       uint32_t vertex)
+{
+    struct aggregate_node *node = aggregate_node_find(aggregate, identity, vertex);
+
+    if (node != NULL)
+        return node;
+    node = calloc(1, sizeof(*node) + AGGREGATE_RADIX_MAX * sizeof(node->child[0]));
+    if (node == NULL)
+        return NULL;
+    node->aggregate = aggregate;
+    node->identity = identity;
+    node->vertex = vertex;
+    node->window = (uint32_t)option_int(OPT_COLL_AGGREGATE_WINDOW);
+    node->room = (uint32_t)option_bytes(OPT_COLL_AGGREGATE_SEGMENT);
+    list_init(&node->failures);
+    list_push_front(&aggregate->nodes, &node->link);
+    return node;
+}
+
+static void release_slots(struct aggregate_node *node)
+{
+    aggregate_slots_free(node);
+    aggregate_give_back(&node->aggregate->manager, &node->grant, 0);
+}
+
+void aggregate_node_free(struct aggregate_node *node)
+{
+    struct list *item;
+
+    release_slots(node);
+    while ((item = list_pop_front(&node->failures)) != NULL)
+        free(list_entry(item, struct aggregate_failure, link));
+    list_remove(&node->link);
+    free(node);
+}
+
+/* All that have joined have left, and so has the host: it is below the first child. */
+static void free_if_alone(struct aggregate_node *node)
+{
+    if (node->described && !node->child[0].left)
+        return;
+    for (uint32_t i = 0; i < AGGREGATE_RADIX_MAX; i++)
+        if (is_there(&node->child[i]))
+            return;
+    aggregate_node_free(node);
+}
+
+/* ---- grants ---- */
+
+static void grant_all(const struct aggregate_node *node, uint32_t window)
+{
+    for (uint32_t i = 0; i < AGGREGATE_RADIX_MAX; i++) {
+        const struct aggregate_child *child = &node->child[i];
+        struct aggregate_wire wire = aggregate_wire_down(node, child, AGGREGATE_GRANT);
+
+        wire.number = window;
+        wire.segment = node->room;
+        wire.check = node->mark;
+        if (is_there(child))
+            aggregate_send(node->aggregate, child->endpoint, &wire, NULL, 0);
+    }
+}
+
+static void join_up(const struct aggregate_node *node, uint32_t window)
+{
+    struct aggregate_wire wire = aggregate_wire_up(node, AGGREGATE_JOIN);
+
+    wire.number = window;
+    wire.segment = node->room;
+    wire.check = node->mark;
+    send_up(node, &wire);
+}
+
+/* `mark`: because a member has gone; 0: for want of slots. */
+static void refuse(struct aggregate_node *node, uint32_t mark)
+{
+    if (node->state == AGGREGATE_REFUSED)
+        return;
+    node->state = AGGREGATE_REFUSED;
+    node->mark = mark;
+    release_slots(node);
+    grant_all(node, 0);
+    join_up(node, 0);
+}
+
+/* All children are there: what is possible here and below. */
+static void join_if_complete(struct aggregate_node *node)
+{
+    uint64_t bytes = (uint64_t)node->count * node->room;
+
+    if (node->state != AGGREGATE_JOINING || !node->described)
+        return;
+    for (uint32_t i = 0; i < node->count; i++)
+        if (!node->child[i].joined)
+            return;
+    node->grant = aggregate_take(&node->aggregate->manager, node->window, bytes);
+    if (node->grant.slots == 0 || aggregate_slots_make(node) != 0) {
+        refuse(node, 0);
+        return;
+    }
+    node->window = node->grant.slots;
+    if (node->is_root) {
+        node->state = AGGREGATE_GRANTED;
+        grant_all(node, node->window);
+        return;
+    }
+    node->state = AGGREGATE_JOINED;
+    if (message_expect(node->aggregate->context, node->parent.endpoint) != 0)
+        refuse(node, mark_of(node->parent.endpoint));
+    else
+        join_up(node, node->window);
+}
+
+static void on_grant(struct aggregate_node *node, const struct aggregate_wire *wire)
+{
+    if (node->state != AGGREGATE_JOINED)
+        return;
+    if (wire->number == 0 || wire->number > node->window || wire->segment > node->room) {
+        refuse(node, wire->check);
+        return;
+    }
+    node->window = (uint32_t)wire->number;
+    node->room = wire->segment;
+    aggregate_give_back(&node->aggregate->manager, &node->grant, node->window);
+    node->state = AGGREGATE_GRANTED;
+    grant_all(node, node->window);
+}
+
+static void describe_child(struct aggregate_node *node, uint32_t place, uint32_t endpoint,
+                           uint32_t vertex)
+{
+    struct aggregate_child *child = &node->child[place];
+
+    if (child->joined && (child->endpoint != endpoint || child->vertex != vertex))
+        refuse(node, 0); /* options differ between tasks */
+    child->endpoint = endpoint;
+    child->vertex = vertex;
+    if (endpoint != node->aggregate->context->endpoint &&
+        message_expect(node->aggregate->context, endpoint) != 0)
+        child->gone = true;
+}
+
+int aggregate_node_describe(struct aggregate *aggregate, const struct group *group,
+                            const struct aggregate_tree *tree, uint32_t vertex)
+{
+    const struct aggregate_vertex *from = &tree->vertex[vertex];
+    struct aggregate_node *node = node_get(aggregate, group->identity, vertex);
+    uint32_t mark = 0;
+
+    if (node == NULL)
+        return -ENOMEM;
+    node->count = from->count;
+    node->is_root = from->at.parent == AGGREGATE_NONE;
+    if (!node->is_root)
+        node->parent = (struct aggregate_address){
+            topology_endpoint(group->topology, tree->vertex[from->at.parent].host), from->at.parent,
+            from->at.place};
+    for (uint32_t i = 0; i < from->count; i++) {
+        uint32_t id = tree->children[from->first + i];
+        bool leaf = id < tree->members;
+        uint32_t host = leaf ? id : tree->vertex[id - tree->members].host;
+
+        describe_child(node, i, topology_endpoint(group->topology, host),
+                       leaf ? AGGREGATE_NONE : id - tree->members);
+        if (node->child[i].gone)
+            mark = mark_of(node->child[i].endpoint);
+    }
+    node->described = true;
+    if (node->state == AGGREGATE_REFUSED)
+        join_up(node, 0);
+    else if (mark != 0)
+        refuse(node, mark);
+    else
+        join_if_complete(node);
+    return 0;
+}
+
+/* ---- failures ---- */
+
+bool aggregate_child_passed(const struct aggregate_child *child, uint64_t number)
+{
+    return child->gone || child->left ||
+           (child->begun && (child->last > number || (child->last == number && child->whole)));
+}
+
+static bool all_passed(const struct aggregate_node *node, uint64_t number)
+{
+    for (uint32_t i = 0; i < node->count; i++)
+        if (!aggregate_child_passed(&node->child[i], number))
+            return false;
+    return node->described;
+}
+
+const struct aggregate_failure *aggregate_node_failure(const struct aggregate_node *node,
+                                                       uint64_t number)
+{
+    struct list *item;
+
+    list_for_each (item, &node->failures) {
+        const struct aggregate_failure *failure = list_entry(item, struct aggregate_failure, link);
+
+        if (failure->number == number)
+            return failure;
+    }
+    return NULL;
+}
+
+void aggregate_node_prune(struct aggregate_node *node)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &node->failures) {
+        struct aggregate_failure *failure = list_entry(item, struct aggregate_failure, link);
+
+        if (!all_passed(node, failure->number))
+            continue;
+        list_remove(item);
+        free(failure);
+    }
+}
+
+static void fill_failure(struct aggregate_wire *wire, const struct aggregate_failure *failure)
+{
+    wire->number = failure->number;
+    wire->check = failure->mark;
+    wire->flags |= failure->disagrees ? AGGREGATE_DISAGREES : 0;
+}
+
+void aggregate_node_tell(const struct aggregate_node *node, const struct aggregate_child *child,
+                         const struct aggregate_failure *failure)
+{
+    struct aggregate_wire wire = aggregate_wire_down(node, child, AGGREGATE_FAIL);
+
+    fill_failure(&wire, failure);
+    aggregate_send(node->aggregate, child->endpoint, &wire, NULL, 0);
+}
+
+void aggregate_node_fail(struct aggregate_node *node, const struct aggregate_failure *failure,
+                         const struct aggregate_child *except, bool up)
+{
+    struct aggregate_wire wire = aggregate_wire_up(node, AGGREGATE_FAIL);
+    bool had = aggregate_slots_drop(node, failure->number);
+    struct aggregate_failure *kept;
+
+    if (aggregate_node_failure(node, failure->number) != NULL ||
+        (!had && all_passed(node, failure->number)))
+        return;
+    kept = malloc(sizeof(*kept));
+    if (kept != NULL) {
+        *kept = *failure;
+        list_push_back(&node->failures, &kept->link);
+    }
+    for (uint32_t i = 0; i < AGGREGATE_RADIX_MAX; i++)
+        if (is_there(&node->child[i]) && &node->child[i] != except)
+            aggregate_node_tell(node, &node->child[i], failure);
+    wire.flags = AGGREGATE_UP;
+    fill_failure(&wire, failure);
+    if (up)
+        send_up(node, &wire);
+    aggregate_node_prune(node);
+}
+
+static struct aggregate_failure failure_of(const struct aggregate_wire *wire)
+{
+    return (struct aggregate_failure){.number = wire->number,
+                                      .mark = wire->check,
+                                      .disagrees = (wire->flags & AGGREGATE_DISAGREES) != 0};
+}
+
+/* From a child, or from the member that acts for it, or would. */
+static void on_failure(struct aggregate_node *node, const struct aggregate_child *child,
+                       const struct aggregate_wire *wire)
+{
+    const struct aggregate_failure failure = failure_of(wire);
+    bool knows = child != NULL && child->vertex == wire->from;
+
+    aggregate_node_fail(node, &failure, knows ? child : NULL, true);
+}
+
+/* ---- waiting ---- */
+
+static void ask(const struct aggregate_node *node, uint32_t endpoint, uint32_t place,
+                uint64_t number)
+{
+    const struct aggregate_wire wire = {.identity = node->identity,
+                                        .number = number,
+                                        .vertex = node->vertex,
+                                        .place = (uint16_t)place,
+                                        .kind = AGGREGATE_ASK};
+
+    aggregate_send(node->aggregate, endpoint, &wire, NULL, 0);
+}
+
+/* Of those that wait, the first one asks for all. What is missing below another node is asked for
+ * there; when nothing has come from it, its host is asked. */
+static void on_waiting(struct aggregate_node *node, const struct aggregate_child *child,
+                       uint64_t number)
+{
+    const struct aggregate_failure *failure = aggregate_node_failure(node, number);
+    const struct aggregate_slot *slot = aggregate_slots_find(node, number);
+    struct aggregate_wire wire = aggregate_wire_up(node, AGGREGATE_WAITING);
+    bool missing = false;
+
+    wire.number = number;
+    if (failure != NULL)
+        aggregate_node_tell(node, child, failure);
+    if (failure != NULL || node->state == AGGREGATE_REFUSED ||
+        (node->state == AGGREGATE_GRANTED && slot == NULL))
+        return;
+    if (!node->described) {
+        ask(node, node->aggregate->context->endpoint, AGGREGATE_RADIX_MAX, number);
+        return;
+    }
+    for (uint32_t i = 0, first = AGGREGATE_NONE; i < node->count; i++) {
+        const struct aggregate_child *other = &node->child[i];
+        bool came = slot != NULL ? (slot->came >> i & 1) != 0 : other->joined;
+
+        if (came && first == AGGREGATE_NONE && (first = i) != place_of(node, child))
+            return;
+    }
+    for (uint32_t i = 0; i < node->count; i++) {
+        if (slot != NULL ? (slot->came >> i & 1) != 0 : node->child[i].joined)
+            continue;
+        missing = true;
+        ask(node, node->child[i].endpoint, i, number);
+    }
+    if (!missing)
+        send_up(node, &wire);
+}
+
+/* ---- leaving ---- */
+
+static void leave_up(struct aggregate_node *node)
+{
+    struct aggregate_wire wire = aggregate_wire_up(node, AGGREGATE_LEAVE);
+
+    if (!node->told_left)
+        send_up(node, &wire);
+    node->told_left = true;
+}
+
+/* Nothing will be complete here any more. */
+static void on_leave(struct aggregate_node *node, struct aggregate_child *child)
+{
+    child->left = true;
+    if (node->state == AGGREGATE_GRANTED) {
+        aggregate_slots_give_up(node, NULL, 0, false);
+        node->state = AGGREGATE_REFUSED;
+        release_slots(node);
+    } else {
+        refuse(node, 0);
+    }
+    leave_up(node);
+    free_if_alone(node);
+}
+
+void aggregate_node_gone(struct aggregate_node *node, uint32_t endpoint)
+{
+    uint32_t mark = mark_of(endpoint);
+    bool known = false;
+
+    for (uint32_t i = 0; i < AGGREGATE_RADIX_MAX; i++) {
+        struct aggregate_child *child = &node->child[i];
+
+        if (child->endpoint != endpoint || (!child->joined && i >= node->count))
+            continue;
+        child->gone = known = true;
+        if (node->state == AGGREGATE_JOINING)
+            refuse(node, mark);
+        else if (node->state == AGGREGATE_GRANTED)
+            aggregate_slots_give_up(node, child, mark, false);
+    }
+    if (node->described && !node->is_root && node->parent.endpoint == endpoint) {
+        aggregate_slots_give_up(node, NULL, mark, false);
+        if (node->state != AGGREGATE_GRANTED)
+            refuse(node, mark);
+    }
+    if (known)
+        free_if_alone(node);
+}
+
+/* ---- arriving ---- */
+
+static void on_join(struct aggregate_node *node, struct aggregate_child *child,
+                    const struct aggregate_wire *wire, uint32_t origin)
+{
+    struct aggregate_wire answer;
+    bool fits = !node->described || (child->endpoint == origin && child->vertex == wire->from);
+
+    if (!fits || (child->joined && child->endpoint != origin)) {
+        node->aggregate->context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    if (child->joined) { /* it had to refuse after all */
+        if (node->state != AGGREGATE_GRANTED)
+            refuse(node, wire->check);
+        return;
+    }
+    child->endpoint = origin;
+    child->vertex = wire->from;
+    child->joined = true;
+    node->window = wire->number < node->window ? (uint32_t)wire->number : node->window;
+    node->room = wire->segment < node->room ? wire->segment : node->room;
+    if (node->state == AGGREGATE_REFUSED) {
+        answer = aggregate_wire_down(node, child, AGGREGATE_GRANT);
+        answer.check = node->mark;
+        aggregate_send(node->aggregate, origin, &answer, NULL, 0);
+    } else if (node->window == 0 || node->room == 0) {
+        refuse(node, wire->check);
+    } else {
+        join_if_complete(node);
+    }
+}
+
+static void on_data(struct aggregate_node *node, struct aggregate_child *child,
+                    const struct aggregate_wire *wire, const void *data, size_t bytes)
+{
+    const struct aggregate_failure over = {.number = wire->number};
+
+    if (node->state == AGGREGATE_GRANTED)
+        aggregate_slots_data(node, child, wire, data, bytes);
+    else
+        aggregate_node_tell(node, child, &over);
+}
+
+void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire *wire,
+                       uint32_t origin, const void *data, size_t bytes)
+{
+    struct aggregate_node *node = aggregate_node_find(aggregate, wire->identity, wire->vertex);
+    struct aggregate_child *child = NULL;
+
+    if (wire->kind == AGGREGATE_JOIN && wire->place < AGGREGATE_RADIX_MAX)
+        node = node_get(aggregate, wire->identity, wire->vertex);
+    if (node == NULL)
+        return;
+    if (wire->place < AGGREGATE_RADIX_MAX && (!node->described || wire->place < node->count))
+        child = &node->child[wire->place];
+    if (child != NULL && wire->kind == AGGREGATE_JOIN) {
+        on_join(node, child, wire, origin);
+        return;
+    }
+    if (child != NULL && (child->endpoint != origin || !(child->joined || node->described)))
+        child = NULL;
+    if (wire->kind == AGGREGATE_FAIL && (child != NULL || origin == aggregate->context->endpoint)) {
+        on_failure(node, child, wire);
+        return;
+    }
+    if (child == NULL || (!child->joined && wire->kind != AGGREGATE_LEAVE)) {
+        aggregate->context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    if (wire->kind == AGGREGATE_DATA)
+        on_data(node, child, wire, data, bytes);
+    else if (wire->kind == AGGREGATE_WAITING)
+        on_waiting(node, child, wire->number);
+    else
+        on_leave(node, child);
+}
+
+void aggregate_node_down(struct aggregate *aggregate, const struct aggregate_wire *wire,
+                         uint32_t origin, const void *data, size_t bytes)
+{
+    struct aggregate_node *node = aggregate_node_find(aggregate, wire->identity, wire->vertex);
+    const struct aggregate_failure failure = failure_of(wire);
+
+    if (node == NULL || !node->described || node->is_root || node->parent.endpoint != origin)
+        return;
+    if (wire->kind == AGGREGATE_GRANT)
+        on_grant(node, wire);
+    else if (wire->kind == AGGREGATE_RESULT)
+        aggregate_slots_result(node, wire, data, bytes);
+    else
+        aggregate_node_fail(node, &failure, NULL, false);
+}

@@ -1,0 +1,354 @@
+/*
+ * The rows of aggregation as machines: a run sends its segments to the member's node as credits
+ * allow, and puts the results where they belong.
+ *
+ * A run has its number from the start, but takes it when the window of the group is known. Without
+ * a window it falls back to a row over messages, under this number, as all members do.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/aggregate/internal.h"
+#include "coll/coll.h"
+#include "coll/flight.h"
+#include "coll/gone.h"
+#include "coll/select.h"
+#include "p2p/message.h"
+#include "type/operator.h"
+#include "util/error.h"
+
+static struct aggregate_run *run_of(struct machine *machine)
+{
+    return container_of(machine, struct aggregate_run, machine);
+}
+
+static struct aggregate_member *member_of(const struct aggregate_run *run)
+{
+    return run->machine.group->state->aggregate;
+}
+
+/* What all members must agree on. */
+static uint32_t digest(const struct aggregate_run *run)
+{
+    const struct collective *collective = &run->collective;
+    const uint64_t words[] = {(uint64_t)collective->type, collective->bytes, collective->root,
+                              collective->agreed, run->piece};
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        sum = (sum ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15) + (sum >> 29);
+    return (uint32_t)(sum >> 32);
+}
+
+/* ---- the end ---- */
+
+static void finish(struct aggregate_run *run, pami_result_t result)
+{
+    struct machine *machine = &run->machine;
+    struct aggregate_member *member = run->placed ? member_of(run) : NULL;
+
+    if (member != NULL)
+        member->flying -= run->sent - run->received;
+    list_remove(&run->link);
+    run->placed = run->running = false;
+    if (machine->numbers != 0)
+        machine_number(machine);
+    if (result != PAMI_SUCCESS)
+        coll_failed(machine->group, (uint32_t)run->number, result);
+    coll_ends(machine->group);
+    machine->done(machine, result);
+    if (member != NULL)
+        aggregate_member_pump(member);
+}
+
+void aggregate_run_fail(struct aggregate_run *run, pami_result_t result, bool tell)
+{
+    const struct aggregate_member *member = run->placed ? member_of(run) : NULL;
+
+    if (tell && member != NULL && member->parent.vertex != AGGREGATE_NONE) {
+        struct aggregate_wire wire = aggregate_wire_of(member, AGGREGATE_FAIL, run->number);
+
+        wire.flags = (uint8_t)(AGGREGATE_UP | (result == PAMI_INVAL ? AGGREGATE_DISAGREES : 0));
+        wire.check = result == PAMI_ERROR ? run->machine.group->context->coll->gone : 0;
+        aggregate_send(run->machine.group->context->coll->aggregate, member->parent.endpoint, &wire,
+                       NULL, 0);
+    }
+    finish(run, result);
+}
+
+/* ---- without a window ---- */
+
+static void fallback_done(struct machine *fallback, pami_result_t result)
+{
+    struct aggregate_run *run = fallback->cookie;
+
+    run->fallback = NULL;
+    fallback->ops->release(fallback);
+    finish(run, result);
+}
+
+static struct collective collective_of_fallback(struct aggregate_run *run)
+{
+    struct collective taken = run->collective;
+
+    memset(&run->collective, 0, sizeof(run->collective));
+    taken.first = NULL;
+    if (run->kept) {
+        if (taken.send.type != NULL)
+            type_unref(taken.send.type);
+        taken.send = (struct area_map){.base = run->copy, .extent = 1, .blocks = BLOCKS_ONE};
+    }
+    return taken;
+}
+
+static void fall_back(struct aggregate_run *run)
+{
+    struct group *group = run->machine.group;
+    struct collective collective = collective_of_fallback(run);
+    const struct algorithm *row =
+        select_row_of_messages(&group->context->coll->rows->select, group, &collective);
+
+    list_remove(&run->link);
+    run->placed = false;
+    if (row == NULL || machine_make(group, row, &collective, &run->fallback) != 0) {
+        run->fallback = NULL;
+        finish(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
+        return;
+    }
+    run->fallback->done = fallback_done;
+    run->fallback->cookie = run;
+    run->fallback->sequence = machine_number(&run->machine);
+    run->fallback->numbers = 1;
+    list_push_back(&group->state->reserved, &run->fallback->reserved);
+    run->fallback->ops->start(run->fallback);
+}
+
+/* ---- segments ---- */
+
+static uint32_t piece_of(const struct aggregate_run *run, const struct aggregate_member *member)
+{
+    uint32_t element = run->collective.element != 0 ? run->collective.element : 1;
+
+    return member->room - member->room % element;
+}
+
+static size_t bytes_of(const struct aggregate_run *run, uint32_t segment)
+{
+    uint64_t left = run->collective.bytes - (uint64_t)segment * run->piece;
+
+    return left < run->piece ? (size_t)left : run->piece;
+}
+
+/* One member: there is nobody to ask. */
+static void copy_own(const struct aggregate_run *run)
+{
+    const struct collective *collective = &run->collective;
+    struct message_place from = area_place(&collective->send, 0, 0);
+    struct message_place to = area_place(&collective->recv, 0, 0);
+
+    if (collective->receives && !collective->in_place && collective->bytes != 0)
+        place_copy(&to, &from, (size_t)collective->bytes);
+}
+
+void aggregate_run_decide(struct aggregate_run *run, struct aggregate_member *member)
+{
+    struct context *context = member->group->context;
+
+    if (member->state == AGGREGATE_REFUSED) {
+        fall_back(run);
+        return;
+    }
+    if (member->state == AGGREGATE_BROKEN) {
+        finish(run, gone_error(member->group, "a member has gone"));
+        return;
+    }
+    machine_number(&run->machine);
+    run->piece = piece_of(run, member);
+    run->segments = run->collective.bytes == 0
+                        ? 1
+                        : (uint32_t)((run->collective.bytes + run->piece - 1) / run->piece);
+    run->check = digest(run);
+    if (member->parent.vertex == AGGREGATE_NONE) {
+        copy_own(run);
+        finish(run, PAMI_SUCCESS);
+    } else if (unlikely(context->coll->gone != 0) &&
+               message_has_gone(context, member->parent.endpoint)) {
+        finish(run, gone_found(context, member->parent.endpoint));
+    } else if (unlikely(context->coll->flights.waiting != 0)) {
+        flight_look(&context->coll->flights, member->group, (uint32_t)run->number);
+    }
+}
+
+/* Where the data of a segment lies in one piece; packed into *owned where it does not. */
+static const void *source_of(const struct aggregate_run *run, uint32_t segment, size_t bytes,
+                             void **owned)
+{
+    uint64_t offset = (uint64_t)segment * run->piece;
+    struct message_place from = area_place(&run->collective.send, 0, offset);
+    struct message_place to = {.address = NULL};
+
+    *owned = NULL;
+    if (run->kept)
+        return run->copy + offset;
+    if (from.type == NULL || bytes == 0)
+        return from.address;
+    to.address = *owned = malloc(bytes);
+    if (to.address != NULL)
+        place_copy(&to, &from, bytes);
+    return to.address;
+}
+
+void aggregate_run_send(struct aggregate_run *run, struct aggregate_member *member)
+{
+    const struct collective *collective = &run->collective;
+    size_t bytes = bytes_of(run, run->sent);
+    struct aggregate_wire wire = aggregate_wire_of(member, AGGREGATE_DATA, run->number);
+    void *owned;
+    const void *data = source_of(run, run->sent, bytes, &owned);
+
+    wire.segment = run->sent++;
+    wire.check = run->check;
+    wire.flags =
+        collective->type != PAMI_XFER_BARRIER && collective->receives ? AGGREGATE_WANTS : 0;
+    if (run->sent == run->segments)
+        wire.flags |= AGGREGATE_LAST;
+    wire.op = (uint16_t)(uintptr_t)collective->op;
+    wire.element = (uint16_t)collective->kind;
+    if (data == NULL && bytes != 0)
+        wire.element = TYPE_KIND_NONE; /* the node refuses it */
+    member->flying++;
+    aggregate_send(member->group->context->coll->aggregate, member->parent.endpoint, &wire, data,
+                   bytes);
+    free(owned);
+}
+
+void aggregate_run_take(struct aggregate_run *run, struct aggregate_member *member,
+                        const struct aggregate_wire *wire, const void *data, size_t bytes)
+{
+    const struct collective *collective = &run->collective;
+    bool wants = collective->type != PAMI_XFER_BARRIER && collective->receives;
+
+    if (wire->segment != run->received || run->received >= run->sent ||
+        bytes != (wants ? bytes_of(run, run->received) : 0)) {
+        member->group->context->counters[COUNTER_FOREIGN]++;
+        return;
+    }
+    if (bytes != 0) {
+        struct message_place to =
+            area_place(&collective->recv, 0, (uint64_t)run->received * run->piece);
+        const struct message_place from = {.address = (void *)data};
+
+        place_copy(&to, &from, bytes);
+    }
+    run->received++;
+    member->flying--;
+    if (run->received == run->segments)
+        finish(run, PAMI_SUCCESS);
+    else
+        aggregate_member_pump(member);
+}
+
+/* ---- the machine ---- */
+
+/* Programs pass memory that is gone when the call returns. */
+static void keep_contribution(struct aggregate_run *run)
+{
+    const struct collective *collective = &run->collective;
+    struct message_place from = area_place(&collective->send, 0, 0);
+    const struct message_place to = {.address = run->copy};
+
+    run->kept = collective->type != PAMI_XFER_BARRIER && !collective->in_place &&
+                collective->bytes != 0 && collective->bytes <= COLLECTIVE_KEEP_BYTES;
+    if (run->kept)
+        place_copy(&to, &from, (size_t)collective->bytes);
+}
+
+static void start(struct machine *machine)
+{
+    struct aggregate_run *run = run_of(machine);
+    struct aggregate_member *member = aggregate_member_of(machine->group);
+
+    run->running = true;
+    run->segments = run->sent = run->received = 0;
+    run->doubt = (struct doubt){0, 0};
+    coll_runs(machine->group);
+    if (machine->numbers == 0)
+        machine_reserve(machine, 1);
+    run->number = machine->sequence;
+    if (member == NULL) {
+        finish(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
+        return;
+    }
+    keep_contribution(run);
+    list_push_back(&member->runs, &run->link);
+    run->placed = true;
+    if (member->state == AGGREGATE_JOINING)
+        return;
+    aggregate_run_decide(run, member);
+    aggregate_member_pump(member);
+}
+
+static int reset(struct machine *machine, struct collective *given)
+{
+    struct aggregate_run *run = run_of(machine);
+
+    if (run->running) {
+        collective_release(given);
+        return -EBUSY;
+    }
+    collective_release(&run->collective);
+    run->collective = *given;
+    return 0;
+}
+
+static void release(struct machine *machine)
+{
+    struct aggregate_run *run = run_of(machine);
+
+    if (run->fallback != NULL)
+        run->fallback->ops->release(run->fallback);
+    list_remove(&run->link);
+    machine_release_numbers(machine);
+    collective_release(&run->collective);
+    free(run);
+}
+
+/* It always runs: rows that take their runs in order are in no composition. */
+static void give_up(struct machine *machine, pami_result_t result)
+{
+    struct aggregate_run *run = run_of(machine);
+
+    if (run->fallback != NULL)
+        run->fallback->ops->give_up(run->fallback, result);
+    else if (run->running)
+        aggregate_run_fail(run, result, true);
+}
+
+static const struct machine_ops aggregate_ops = {
+    .name = "aggregate",
+    .reset = reset,
+    .reserve = machine_reserve,
+    .start = start,
+    .release = release,
+    .give_up = give_up,
+};
+
+int aggregate_make(struct group *group, const struct algorithm *row, struct collective *collective,
+                   struct machine **machine)
+{
+    struct aggregate_run *run = aligned_alloc(_Alignof(struct aggregate_run), sizeof(*run));
+
+    (void)row;
+    if (run == NULL) {
+        collective_release(collective);
+        return -ENOMEM;
+    }
+    machine_init(&run->machine, &aggregate_ops, group);
+    list_init(&run->link);
+    run->fallback = NULL;
+    run->running = run->placed = run->kept = false;
+    run->collective = *collective;
+    *machine = &run->machine;
+    return 0;
+}
