@@ -53,10 +53,10 @@ kill -TERM "$job"
 end 143
 
 echo '# to what the tasks have started, too'
-begin 2 'bash -c "trap \"echo inner; exit\" TERM; echo ready; while :; do sleep 0.02; done" & wait; wait'
+begin 2 'bash -c "trap \"echo inner; sleep 0.1; exit\" TERM; echo ready; while :; do sleep 0.02; done" & wait; wait'
 kill -TERM "$job"
 end 143
-[ "$(grep -c inner "$scratch/out")" = 2 ] || complain 'the inner process was not told'
+[ "$(grep -c inner "$scratch/out")" = 2 ] || complain 'the inner process was not told once'
 
 echo '# who insists'
 for second in INT TERM QUIT; do

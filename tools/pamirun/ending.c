@@ -61,15 +61,28 @@ static bool leftovers_exist(const struct job *job)
     return job->foreign_count == 0 || leftovers_list(job, list) > 0;
 }
 
-/* Is this process group one that a task leads, or that `leader` does? */
-static bool is_our_group(const struct job *job, pid_t group, pid_t leader)
+/* The task that leads, or led, this process group. */
+static struct task *task_of_group(const struct job *job, pid_t group)
 {
     uint32_t i;
 
     for (i = 0; i < options_processes(job->options); i++)
         if (job->tasks[i].pid == group)
-            return group > 1;
-    return group == leader && group > 1;
+            return &job->tasks[i];
+    return NULL;
+}
+
+static void group_signal(struct task *task, int signal)
+{
+    if (signal == SIGTERM)
+        task->told = clock_now();
+    kill(-task->pid, signal);
+}
+
+/* Whoever has just had a TERM may be in its handler, and is to have no second one. */
+static bool is_told(const struct task *task)
+{
+    return task->told != 0 && clock_now() < task->told + GRACE_SECONDS;
 }
 
 static void leftovers_signal(const struct job *job, int signal)
@@ -79,9 +92,13 @@ static void leftovers_signal(const struct job *job, int signal)
 
     for (i = 0; i < count; i++) {
         pid_t group = getpgid(list[i]);
-        pid_t whom = is_our_group(job, group, list[i]) ? -group : list[i];
+        struct task *task = group > 1 ? task_of_group(job, group) : NULL;
+        pid_t whom = task != NULL || (group == list[i] && group > 1) ? -group : list[i];
 
-        kill(whom, signal);
+        if (task == NULL)
+            kill(whom, signal);
+        else if (signal != SIGTERM || !is_told(task))
+            group_signal(task, signal);
         kill(whom, SIGCONT);
     }
 }
@@ -92,16 +109,20 @@ void ending_signal_tasks(struct job *job, int signal)
 
     for (i = 0; i < options_processes(job->options); i++)
         if (job->tasks[i].live)
-            kill(-job->tasks[i].pid, signal);
+            group_signal(&job->tasks[i], signal);
 }
 
 void ending_begin(struct job *job)
 {
+    uint32_t i;
+
     if (job->phase != PHASE_RUN)
         return;
     job->phase = PHASE_TERM;
     job->deadline = clock_now() + GRACE_SECONDS;
-    ending_signal_tasks(job, SIGTERM);
+    for (i = 0; i < options_processes(job->options); i++)
+        if (job->tasks[i].live && !is_told(&job->tasks[i]))
+            group_signal(&job->tasks[i], SIGTERM);
     ending_signal_tasks(job, SIGCONT);
 }
 

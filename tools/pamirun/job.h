@@ -24,7 +24,8 @@ struct task {
     struct watch pmi; /* the server's end of its PMI socket */
     struct job *job;
     uint32_t number;
-    pid_t pid; /* leads the process group of the same number while live */
+    pid_t pid;   /* leads the process group of the same number while live */
+    double told; /* when its group had its last TERM, as a time of clock_now; 0: never */
     bool live;
     bool choked; /* it does not take its answers: it may ask no more until it does */
 };
