@@ -9,6 +9,7 @@
 #include "coll/aggregate/tree.h"
 #include "coll/ask.h"
 #include "coll/collective.h"
+#include "coll/fallback.h"
 #include "coll/machine.h"
 #include "util/hash.h"
 #include "util/list.h"
@@ -130,7 +131,7 @@ struct aggregate_run {
     struct machine machine;
     struct list link; /* in member.runs, in the order of numbers */
     struct collective collective;
-    struct machine *fallback; /* NULL: not fallen back */
+    struct fallback fallback;
     bool running, placed, kept;
     uint64_t number;
     uint32_t check;

@@ -7,13 +7,11 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "coll/aggregate/internal.h"
 #include "coll/coll.h"
 #include "coll/flight.h"
 #include "coll/gone.h"
-#include "coll/select.h"
 #include "p2p/message.h"
 #include "type/operator.h"
 #include "util/error.h"
@@ -79,49 +77,18 @@ void aggregate_run_fail(struct aggregate_run *run, pami_result_t result, bool te
 
 /* ---- without a window ---- */
 
-static void fallback_done(struct machine *fallback, pami_result_t result)
+static void fallback_done(struct fallback *fallback, pami_result_t result)
 {
-    struct aggregate_run *run = fallback->cookie;
-
-    run->fallback = NULL;
-    fallback->ops->release(fallback);
-    finish(run, result);
-}
-
-static struct collective collective_of_fallback(struct aggregate_run *run)
-{
-    struct collective taken = run->collective;
-
-    memset(&run->collective, 0, sizeof(run->collective));
-    taken.first = NULL;
-    if (run->kept) {
-        if (taken.send.type != NULL)
-            type_unref(taken.send.type);
-        taken.send = (struct area_map){.base = run->copy, .extent = 1, .blocks = BLOCKS_ONE};
-    }
-    return taken;
+    finish(container_of(fallback, struct aggregate_run, fallback), result);
 }
 
 static void fall_back(struct aggregate_run *run)
 {
-    struct group *group = run->machine.group;
-    struct collective collective = collective_of_fallback(run);
-    const struct algorithm *row =
-        select_row_of_messages(&group->context->coll->rows->select, group, &collective);
+    const struct area_map kept = {.base = run->copy, .extent = 1, .blocks = BLOCKS_ONE};
 
     list_remove(&run->link);
     run->placed = false;
-    if (row == NULL || machine_make(group, row, &collective, &run->fallback) != 0) {
-        run->fallback = NULL;
-        finish(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
-        return;
-    }
-    run->fallback->done = fallback_done;
-    run->fallback->cookie = run;
-    run->fallback->sequence = machine_number(&run->machine);
-    run->fallback->numbers = 1;
-    list_push_back(&group->state->reserved, &run->fallback->reserved);
-    run->fallback->ops->start(run->fallback);
+    fallback_start(&run->fallback, &run->machine, &run->collective, run->kept ? &kept : NULL);
 }
 
 /* ---- segments ---- */
@@ -306,8 +273,7 @@ static void release(struct machine *machine)
 {
     struct aggregate_run *run = run_of(machine);
 
-    if (run->fallback != NULL)
-        run->fallback->ops->release(run->fallback);
+    fallback_release(&run->fallback);
     list_remove(&run->link);
     machine_release_numbers(machine);
     collective_release(&run->collective);
@@ -319,8 +285,8 @@ static void give_up(struct machine *machine, pami_result_t result)
 {
     struct aggregate_run *run = run_of(machine);
 
-    if (run->fallback != NULL)
-        run->fallback->ops->give_up(run->fallback, result);
+    if (run->fallback.machine != NULL)
+        fallback_give_up(&run->fallback, result);
     else if (run->running)
         aggregate_run_fail(run, result, true);
 }
@@ -346,7 +312,7 @@ int aggregate_make(struct group *group, const struct algorithm *row, struct coll
     }
     machine_init(&run->machine, &aggregate_ops, group);
     list_init(&run->link);
-    run->fallback = NULL;
+    run->fallback = (struct fallback){.done = fallback_done};
     run->running = run->placed = run->kept = false;
     run->collective = *collective;
     *machine = &run->machine;

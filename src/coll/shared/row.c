@@ -6,15 +6,14 @@
  * took when it started.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "coll/algorithm.h"
 #include "coll/coll.h"
 #include "coll/collective.h"
+#include "coll/fallback.h"
 #include "coll/flight.h"
 #include "coll/gone.h"
 #include "coll/machine.h"
-#include "coll/select.h"
 #include "coll/shared/shared.h"
 #include "util/error.h"
 
@@ -22,7 +21,7 @@ struct shared_run {
     struct machine machine;
     struct shared_machine shared;
     struct collective collective;
-    struct machine *fallback; /* NULL: not fallen back */
+    struct fallback fallback;
     bool running, fell_back, has_ticks;
     bool abandoned; /* given up: ends when its turn comes, also after its release */
     bool released;
@@ -117,49 +116,17 @@ static void finish(struct shared_run *run, pami_result_t result)
         run_free(run);
 }
 
-static void fallback_done(struct machine *fallback, pami_result_t result)
+static void fallback_done(struct fallback *fallback, pami_result_t result)
 {
-    struct shared_run *run = fallback->cookie;
-
-    run->fallback = NULL;
-    fallback->ops->release(fallback);
-    finish(run, result);
-}
-
-/* The maps are shared by the machine and its fall-back; so are the types behind them. */
-static struct collective collective_of_fallback(struct shared_run *run)
-{
-    struct collective taken = run->collective;
-
-    memset(&run->collective, 0, sizeof(run->collective));
-    taken.first = NULL;
-    if (run->keeps) {
-        type_unref(taken.send.type);
-        taken.send = run->shared.call.send;
-    }
-    return taken;
+    finish(container_of(fallback, struct shared_run, fallback), result);
 }
 
 static void fall_back(struct shared_run *run)
 {
-    struct group *group = run->machine.group;
-    struct collective collective = collective_of_fallback(run);
-    const struct algorithm *row =
-        select_row_of_messages(&group->context->coll->rows->select, group, &collective);
-
-    if (row == NULL || machine_make(group, row, &collective, &run->fallback) != 0) {
-        run->fallback = NULL;
-        finish(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
-        return;
-    }
-    run->fallback->done = fallback_done;
-    run->fallback->cookie = run;
     run->fell_back = true;
     run->again = false;
-    run->fallback->sequence = machine_number(&run->machine);
-    run->fallback->numbers = 1;
-    list_push_back(&group->state->reserved, &run->fallback->reserved);
-    run->fallback->ops->start(run->fallback);
+    fallback_start(&run->fallback, &run->machine, &run->collective,
+                   run->keeps ? &run->shared.call.send : NULL);
 }
 
 /* There is no arena to say it in. */
@@ -348,6 +315,7 @@ static void release(struct machine *machine)
 {
     struct shared_run *run = run_of(machine);
 
+    fallback_release(&run->fallback);
     collective_release(&run->collective);
     run->released = true;
     if (run->abandoned && !run->running)
@@ -363,8 +331,8 @@ static void give_up(struct machine *machine, pami_result_t result)
 {
     struct shared_run *run = run_of(machine);
 
-    if (run->running && run->fallback != NULL) {
-        run->fallback->ops->give_up(run->fallback, result);
+    if (run->running && run->fallback.machine != NULL) {
+        fallback_give_up(&run->fallback, result);
         return;
     }
     if (run->abandoned)
@@ -447,7 +415,7 @@ int shared_make(struct group *group, const struct algorithm *row, struct collect
         return -ENOMEM;
     }
     machine_init(&run->machine, &shared_machine_ops, group);
-    run->fallback = NULL;
+    run->fallback = (struct fallback){.done = fallback_done};
     run->running = run->has_ticks = run->keeps = false;
     run->abandoned = run->released = run->again = false;
     run->collective = *collective;
