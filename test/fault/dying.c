@@ -298,6 +298,9 @@ int main(int argc, char **argv)
     read_options(argc, argv);
     who_am_i();
     setrlimit(RLIMIT_CORE, &no_core);
+    sigemptyset(&dying.noticed);
+    sigaddset(&dying.noticed, SIGRTMIN);
+    sigprocmask(SIG_BLOCK, &dying.noticed, NULL);
     signal(SIGALRM, on_alarm);
     alarm((unsigned)(HANG_SECONDS * dying.factor));
     live();

@@ -16,6 +16,7 @@
 #define LIBPAMI_FAULT_DYING_H
 
 #include <pami.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -113,6 +114,7 @@ struct dying {
     bool lossy;       /* what the victim has sent us may die with it, on its way */
     bool orderly;     /* anybody may leave: operations with all may fail */
     size_t countdown; /* visits of way->point until way->act */
+    sigset_t noticed; /* queued for a victim that leaves, by each survivor */
 };
 
 extern struct dying dying;

@@ -95,6 +95,7 @@ static void until_left(void)
             step();
     }
     CHECK(!is_dead(dying.victim));
+    kill(dying.pid[dying.victim], SIGRTMIN);
 }
 
 static void check_farewell(void)
@@ -139,9 +140,11 @@ static size_t good_with_survivors(void)
     return good;
 }
 
-/* The first survivor looks after the victim, the others just go on for a while. */
+/* The first survivor looks after the victim, the others just go on for a while. That something is
+ * done with them has no time limit but that of the whole. */
 static void while_stopped(void)
 {
+    bool has_others = dying.tasks > 2 && !(dying.way->flags & ALONE_IN_CALL);
     size_t first = dying.victim == 0 ? 1 : 0;
     double end = now() + 2 * STOPPED_SECONDS * dying.factor;
     size_t good;
@@ -156,8 +159,8 @@ static void while_stopped(void)
         step();
     if (dying.task != first)
         return;
-    if (dying.tasks > 2 && !(dying.way->flags & ALONE_IN_CALL))
-        CHECK(good_with_survivors() > good);
+    while (has_others && good_with_survivors() == good)
+        step();
     kill(dying.pid[dying.victim], SIGCONT);
 }
 

@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* How long a victim that has left its contexts goes on living: longer than others may need to
- * notice. */
-#define LEFT_SECONDS 1.2
-
 /* ---- acts ---- */
 
 void act_kill(void)
@@ -60,10 +56,14 @@ void act_stop(void)
     raise(SIGSTOP);
 }
 
+/* Who has left its contexts goes on living until everybody has noticed. */
 void act_leave(void)
 {
+    int signal;
+
     CHECK_OK(PAMI_Context_destroyv(dying.context, CONTEXTS));
-    nap(LEFT_SECONDS * dying.factor);
+    for (size_t noticed = 1; noticed < dying.tasks; noticed++)
+        CHECK(sigwait(&dying.noticed, &signal) == 0);
     CHECK_OK(PAMI_Client_destroy(&dying.client));
     exit(0);
 }
@@ -229,13 +229,22 @@ void exit_waiting_for_lock(void)
     exit(0);
 }
 
+#define SENDING_MOST 300
+
 static unsigned char constant[4000];
 
-/* A context of its own; what it sends a survivor can check. The data is never written to again, as
- * nobody waits for its completion. */
+static void on_sent(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)result;
+    --*(size_t *)cookie;
+}
+
+/* A context of its own; what it sends a survivor can check. All that was accepted arrives before
+ * the end: it is more than an inbox holds, and no more than is soon read. */
 static void *send_for_ever(void *argument)
 {
     pami_context_t context = argument;
+    size_t waiting = 0;
 
     for (;;) {
         size_t bytes = random_below(2) == 0 ? sizeof constant : 100;
@@ -245,13 +254,14 @@ static void *send_for_ever(void *argument)
                      .data = {.iov_base = constant, .iov_len = bytes},
                      .dispatch = ID_DATA,
                      .dest = dying.endpoint[(dying.task + 1) % dying.tasks]},
+            .events = {.cookie = &waiting, .local_fn = on_sent},
         };
 
         PAMI_Context_lock(context);
-        if (bytes == 100)
+        if (bytes == 100 && waiting < SENDING_MOST)
             PAMI_Send_immediate(context, &message.send);
-        else
-            PAMI_Send(context, &message);
+        else if (waiting < SENDING_MOST)
+            waiting += PAMI_Send(context, &message) == PAMI_SUCCESS;
         PAMI_Context_advance(context, 1);
         PAMI_Context_unlock(context);
     }
