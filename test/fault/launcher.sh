@@ -15,7 +15,8 @@ for delay in 0 0.003 0.006 0.01 0.015 0.02 0.03 0.05 0.1 0.2 0.3; do
     kill -KILL $pid
     wait $pid 2>/dev/null
     tries=0
-    while [ -n "$(marked $$.$jobs)" ] && [ $tries -lt 100 ]; do
+    # Of a process that ends its environment goes before its sockets.
+    while [ -n "$(marked $$.$jobs)$(sockets_of $pid)" ] && [ $tries -lt 100 ]; do
         sleep 0.02
         tries=$((tries + 1))
     done
