@@ -29,7 +29,7 @@ child='sleep 50 & echo $! >>$pids'
 ignoring='bash -c "trap \"\" TERM HUP INT; echo \$\$ >>$pids; while :; do sleep 0.05; done" &'
 session='setsid bash -c "echo \$\$ >>$pids; exec sleep 50" &'
 daemon='setsid bash -c "trap \"\" TERM; bash -c \"echo \\\$\\\$ >>$pids; while :; do sleep 0.05; done\" & exit" &'
-settle='sleep 0.3'
+settle='until [ $(wc -l <$pids) -ge 3 ]; do sleep 0.02; done'
 
 echo '# the tasks end well'
 check 0 3 "$child"
@@ -41,11 +41,11 @@ run 0 "$pamirun" -n 3 bash -c 'sleep 50 & exit 0'
 within 2500 "$start"
 
 echo '# a task fails'
-check 5 3 "$child; sleep 0.\$PMI_RANK; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 50"
+check 5 3 "$child; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 50"
 check 5 3 "$ignoring $settle; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 50"
 check 5 3 "$session $settle; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 50"
 check 5 3 "$daemon $settle; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 50"
-check 124 6 "$session $child; $settle; sleep 50" --timeout 0.6
+check 124 6 "$session $child; sleep 50" --timeout 2
 
 echo '# a filter may finish what it has'
 run 0 "$pamirun" -n 2 bash -c 'exec > >(sleep 0.1; sed s/^/filtered-/); echo word'

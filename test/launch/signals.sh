@@ -67,7 +67,8 @@ for second in INT TERM QUIT; do
     kill -$second "$job"
     end $((128 + $(kill -l $second)))
     has err 'pamirun: killing the job'
-    within 1000 "$start"
+    [ "$(grep -c stays "$scratch/out")" = 3 ] || complain 'they were asked again'
+    within 3000 "$start"
 done
 
 echo '# stop and go on'
@@ -90,6 +91,7 @@ kill -TERM "$job"
 end 143
 
 echo '# ignored when pamirun was started so'
+: >"$scratch/out"
 (
     trap '' HUP
     exec "$pamirun" -n 2 bash -c 'echo ready; sleep 0.5; echo finished' >"$scratch/out" 2>"$scratch/err"
@@ -146,18 +148,25 @@ has out nothing
 
 echo "# a shell with job control"
 what="background, then foreground"
+# shown COUNT EXPRESSION: the terminal has shown that many lines that end so
+shown() {
+    [ "$(tr -d "\\r" <"$scratch/out" | grep -c "$2\$")" = "$1" ]
+}
+echo "PS1='ready '" >"$scratch/rc"
+: >"$scratch/out"
 {
-    sleep 0.5
+    await grep -q ready "$scratch/out"
     echo "$pamirun -n 2 cat &"
-    sleep 0.5
+    await grep -q "\[1\] " "$scratch/out"
     echo fg
-    sleep 1
+    await shown 1 "pamirun -n 2 cat" # and has given the terminal away
     echo typed words
-    sleep 0.5
+    await shown 2 "typed words"
     printf "\\004"
-    sleep 0.5
+    await eval "[ \$(grep -c ready $scratch/out) = 3 ]"
     echo exit
-} | timeout -k 2 20 script -qefc "bash --norc -i" /dev/null >"$scratch/out" 2>"$scratch/err"
-[ "$(tr -d "\\r" <"$scratch/out" | grep -cx "typed words")" = 2 ] || complain "no echo of what was typed"
+} 2>/dev/null | timeout -k 2 20 script -qefc "bash --rcfile $scratch/rc -i" /dev/null \
+    >"$scratch/out" 2>"$scratch/err"
+shown 2 "typed words" || complain "no echo of what was typed"
 
 finish

@@ -76,7 +76,8 @@ echo '# tasks that will not end: asked, then made to'
 start=$(now)
 run 7 "$pamirun" -n 3 bash -c 'if [ $PMI_RANK = 1 ]; then sleep 0.2; exit 7; fi; trap "" TERM; while :; do sleep 0.05; done'
 within 4000 "$start"
-run 7 "$pamirun" -n 2 bash -c '[ $PMI_RANK = 1 ] && sleep 0.3 && exit 7; trap "echo asked; exit 99" TERM; while :; do sleep 0.05; done'
+run 7 "$pamirun" -n 2 bash -c '[ $PMI_RANK = 1 ] && until [ -e '"$scratch/trapped"' ]; do sleep 0.02; done && exit 7
+    trap "echo asked; exit 99" TERM; touch '"$scratch/trapped"'; while :; do sleep 0.05; done'
 is out asked
 start=$(now)
 run 7 "$pamirun" -n 2 bash -c '[ $PMI_RANK = 1 ] && sleep 0.3 && exit 7; kill -STOP $$; sleep 100'
