@@ -57,19 +57,31 @@ static double processor_time(void)
 }
 
 /* Processor time of the process while main sleeps, as a part of the time. */
-static void check_idle(const char *what, double most)
+static double idle_part(void)
 {
     double seconds = 0.3, used;
 
-    job_barrier(&job);
     test_sleep(0.02);
     used = processor_time();
     test_sleep(seconds);
-    used = (processor_time() - used) / seconds;
-    if (used > most * test_factor())
-        FAIL("%s: %.1f %% of a processor", what, 100 * used);
+    return (processor_time() - used) / seconds;
+}
+
+/* What the host of a virtual machine takes for itself counts as used by whoever ran then, 13 ms at
+ * a time as measured: it does not do so in every window. */
+static void check_idle(const char *what, double most)
+{
+    double part, least = 1;
+
+    job_barrier(&job);
+    for (int windows = 0; windows < 8 && least > most * test_factor(); windows++) {
+        part = idle_part();
+        least = part < least ? part : least;
+    }
+    if (least > most * test_factor())
+        FAIL("%s: %.1f %% of a processor", what, 100 * least);
     if (job.task == 0)
-        printf("%s: %.2f %% of a processor\n", what, 100 * used);
+        printf("%s: %.2f %% of a processor\n", what, 100 * least);
     job_barrier(&job);
 }
 
