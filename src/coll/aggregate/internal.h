@@ -158,9 +158,9 @@ struct aggregate {
     struct aggregate_counts counts;
 };
 
-/* message.c */
-void aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
-                    const struct aggregate_wire *wire, const void *data, size_t bytes);
+/* message.c: 0 or -ENOMEM; what has data can then be made up for by a failure of the run */
+int aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
+                   const struct aggregate_wire *wire, const void *data, size_t bytes);
 
 /* node.c: what arrives for nodes, and what members here have to say */
 struct aggregate_node *aggregate_node_find(struct aggregate *aggregate, uint64_t identity,
@@ -220,7 +220,8 @@ void aggregate_member_pump(struct aggregate_member *member);
 /* run.c */
 /* The window is known: it takes its number, or falls back. May end it. */
 void aggregate_run_decide(struct aggregate_run *run, struct aggregate_member *member);
-void aggregate_run_send(struct aggregate_run *run, struct aggregate_member *member);
+/* Its next segment. 0 or -ENOMEM. */
+int aggregate_run_send(struct aggregate_run *run, struct aggregate_member *member);
 void aggregate_run_take(struct aggregate_run *run, struct aggregate_member *member,
                         const struct aggregate_wire *wire, const void *data, size_t bytes);
 /* It fails; its node is told if `tell`. */

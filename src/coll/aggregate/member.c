@@ -9,6 +9,7 @@
 #include "coll/gone.h"
 #include "geometry/state.h"
 #include "p2p/message.h"
+#include "util/error.h"
 #include "util/option.h"
 
 struct aggregate_wire aggregate_wire_of(const struct aggregate_member *member,
@@ -154,7 +155,11 @@ void aggregate_member_pump(struct aggregate_member *member)
         struct aggregate_run *run = list_entry(item, struct aggregate_run, link);
 
         while (run->sent < run->segments && member->flying < member->window)
-            aggregate_run_send(run, member);
+            if (aggregate_run_send(run, member) != 0) {
+                aggregate_run_fail(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"),
+                                   true); /* the others go on */
+                return;
+            }
         if (run->sent < run->segments)
             return;
     }

@@ -8,30 +8,34 @@
 
 #include "coll/aggregate/internal.h"
 #include "p2p/message.h"
+#include "util/log.h"
 #include "util/option.h"
 
 #define SHORT_BYTES 512u
 
-void aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
-                    const struct aggregate_wire *wire, const void *data, size_t bytes)
+int aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
+                   const struct aggregate_wire *wire, const void *data, size_t bytes)
 {
     const struct message_place nowhere = {NULL, NULL, 0};
     char small[sizeof(*wire) + SHORT_BYTES], *message = small;
+    int error;
 
     if (bytes > SHORT_BYTES)
         message = malloc(sizeof(*wire) + bytes);
-    if (message == NULL) {
-        aggregate->context->counters[COUNTER_LOST]++;
-        return;
-    }
+    if (message == NULL)
+        return -ENOMEM;
     memcpy(message, wire, sizeof(*wire));
     if (bytes != 0)
         memcpy(message + sizeof(*wire), data, bytes);
-    /* Who has gone is told of by p2p. */
-    message_send(aggregate->context, endpoint, MESSAGE_AGGREGATE, message, sizeof(*wire) + bytes,
-                 &nowhere, 0, NULL, NULL);
+    error = message_send(aggregate->context, endpoint, MESSAGE_AGGREGATE, message,
+                         sizeof(*wire) + bytes, &nowhere, 0, NULL, NULL);
     if (message != small)
         free(message);
+    if (error != -ENOMEM) /* of who has gone p2p tells */
+        return 0;
+    if (bytes == 0)
+        log_error("out of memory: a message to endpoint %u is lost", endpoint);
+    return -ENOMEM;
 }
 
 static void arrive(pami_context_t handle, void *cookie, const void *header, size_t header_bytes,

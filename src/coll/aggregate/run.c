@@ -147,7 +147,8 @@ void aggregate_run_decide(struct aggregate_run *run, struct aggregate_member *me
     }
 }
 
-/* Where the data of a segment lies in one piece; packed into *owned where it does not. */
+/* Where the data of a segment lies in one piece; packed into *owned where it does not. NULL: there
+ * is none, or no memory for it. */
 static const void *source_of(const struct aggregate_run *run, uint32_t segment, size_t bytes,
                              void **owned)
 {
@@ -166,13 +167,14 @@ static const void *source_of(const struct aggregate_run *run, uint32_t segment, 
     return to.address;
 }
 
-void aggregate_run_send(struct aggregate_run *run, struct aggregate_member *member)
+int aggregate_run_send(struct aggregate_run *run, struct aggregate_member *member)
 {
     const struct collective *collective = &run->collective;
     size_t bytes = bytes_of(run, run->sent);
     struct aggregate_wire wire = aggregate_wire_of(member, AGGREGATE_DATA, run->number);
     void *owned;
     const void *data = source_of(run, run->sent, bytes, &owned);
+    int error = -ENOMEM;
 
     wire.segment = run->sent++;
     wire.check = run->check;
@@ -182,12 +184,12 @@ void aggregate_run_send(struct aggregate_run *run, struct aggregate_member *memb
         wire.flags |= AGGREGATE_LAST;
     wire.op = (uint16_t)(uintptr_t)collective->op;
     wire.element = (uint16_t)collective->kind;
-    if (data == NULL && bytes != 0)
-        wire.element = TYPE_KIND_NONE; /* the node refuses it */
     member->flying++;
-    aggregate_send(member->group->context->coll->aggregate, member->parent.endpoint, &wire, data,
-                   bytes);
+    if (data != NULL || bytes == 0)
+        error = aggregate_send(member->group->context->coll->aggregate, member->parent.endpoint,
+                               &wire, data, bytes);
     free(owned);
+    return error;
 }
 
 void aggregate_run_take(struct aggregate_run *run, struct aggregate_member *member,

@@ -155,15 +155,21 @@ static struct aggregate_slot *begin(struct aggregate_node *node, const struct ag
 
 static void result_down(struct aggregate_node *node, struct aggregate_slot *slot, const void *data)
 {
+    const struct aggregate_failure failure = {.number = slot->number};
+    bool lost = false;
+
     for (uint32_t i = 0; i < node->count; i++) {
         const struct aggregate_child *child = &node->child[i];
         struct aggregate_wire wire = aggregate_wire_down(node, child, AGGREGATE_RESULT);
 
         wire.number = slot->number;
         wire.segment = slot->segment;
-        aggregate_send(node->aggregate, child->endpoint, &wire, data,
-                       slot->wants >> i & 1 ? slot->bytes : 0);
+        if (aggregate_send(node->aggregate, child->endpoint, &wire, data,
+                           slot->wants >> i & 1 ? slot->bytes : 0) != 0)
+            lost = true;
     }
+    if (unlikely(lost)) /* who has it already takes no notice */
+        aggregate_node_fail(node, &failure, NULL, true);
     slot->used = false;
 }
 
@@ -177,6 +183,7 @@ static void combine(const struct aggregate_node *node, struct aggregate_slot *sl
 
 static void pass_on(struct aggregate_node *node, struct aggregate_slot *slot, uint8_t last)
 {
+    const struct aggregate_failure failure = {.number = slot->number};
     struct aggregate_wire wire = aggregate_wire_up(node, AGGREGATE_DATA);
 
     node->aggregate->counts.combined++;
@@ -190,7 +197,8 @@ static void pass_on(struct aggregate_node *node, struct aggregate_slot *slot, ui
     wire.op = slot->op;
     wire.element = slot->element;
     wire.flags = (uint8_t)((slot->wants != 0 ? AGGREGATE_WANTS : 0) | last);
-    aggregate_send(node->aggregate, node->parent.endpoint, &wire, slot->data, slot->bytes);
+    if (aggregate_send(node->aggregate, node->parent.endpoint, &wire, slot->data, slot->bytes) != 0)
+        aggregate_node_fail(node, &failure, NULL, true);
 }
 
 static void take(struct aggregate_node *node, struct aggregate_slot *slot, uint32_t place,

@@ -1,0 +1,156 @@
+/*
+ * Memory that runs out while aggregation nodes work: a run for which a segment cannot be sent ends
+ * on all members, with the right result or with an error, and those after it are right again.
+ *
+ * Run: args="--seeds 150" env="PAMI_COLL_AGGREGATE_SEGMENT=1K" timeout=120
+ * Run: args="--seeds 80" env="PAMI_COLL_AGGREGATE_SEGMENT=1K PAMI_COLL_AGGREGATE_RADIX=2"
+ */
+#include "sim_test.h"
+
+enum {
+    MEMBERS = 20,
+    DOUBLES = 1000,
+    OPERATIONS = 6,
+    /* What only the message of a whole segment has: a segment and 40 bytes. */
+    BYTES = 1024 + 40
+};
+
+struct member {
+    double target[OPERATIONS][DOUBLES];
+    pami_result_t result[OPERATIONS];
+    size_t done;
+};
+
+struct call {
+    struct member *member;
+    size_t operation;
+};
+
+static struct member members[MEMBERS];
+static struct call calls[MEMBERS][OPERATIONS];
+static uint64_t one_in; /* of such allocations fails; 0: none */
+static struct dice luck;
+static size_t refused;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define CAN_REFUSE 1
+extern void *__libc_malloc(size_t bytes);
+
+__attribute__((visibility("default"))) void *malloc(size_t bytes)
+{
+    if (bytes == BYTES && one_in != 0 && dice_one_in(&luck, one_in)) {
+        refused++;
+        return NULL;
+    }
+    return __libc_malloc(bytes);
+}
+#else
+#define CAN_REFUSE 0
+#endif
+
+static void on_done(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct call *call = cookie;
+
+    (void)context;
+    call->member->result[call->operation] = result;
+    call->member->done++;
+}
+
+static pami_algorithm_t aggregated(pami_client_t client)
+{
+    enum {
+        MOST = 64
+    };
+    pami_algorithm_t handles[2][MOST];
+    pami_metadata_t metadata[2][MOST];
+    pami_geometry_t world;
+    size_t lengths[2];
+
+    CALL(PAMI_Geometry_world(client, &world));
+    CALL(PAMI_Geometry_algorithms_num(world, PAMI_XFER_ALLREDUCE, lengths));
+    CALL(PAMI_Geometry_algorithms_query(world, PAMI_XFER_ALLREDUCE, handles[0], metadata[0], MOST,
+                                        handles[1], metadata[1], MOST));
+    for (size_t list = 0; list < 2; list++)
+        for (size_t i = 0; i < lengths[list]; i++)
+            if (strstr(metadata[list][i].name, ":Aggregated:") != NULL)
+                return handles[list][i];
+    FAIL("there is no such algorithm");
+}
+
+/* All members call all of them; every one adds up 1s. */
+static void call_all(const struct sim_job *job, const double *ones)
+{
+    memset(members, 0, sizeof(members));
+    for (size_t o = 0; o < OPERATIONS; o++)
+        for (size_t i = 0; i < job->tasks; i++) {
+            char *into = (char *)members[i].target[o];
+            pami_xfer_t xfer = {.cb_done = on_done, .cookie = &calls[i][o]};
+
+            calls[i][o] = (struct call){&members[i], o};
+            xfer.algorithm = aggregated(job->client[i]);
+            xfer.cmd.xfer_allreduce =
+                (pami_allreduce_t){(char *)ones, PAMI_TYPE_DOUBLE, DOUBLES, into, PAMI_TYPE_DOUBLE,
+                                   DOUBLES,      PAMI_DATA_SUM,    NULL,    1};
+            CALL(PAMI_Collective(job->context[i], &xfer));
+        }
+    job_settle(job);
+    for (size_t i = 0; i < job->tasks; i++)
+        CHECK(members[i].done == OPERATIONS);
+}
+
+/* Returns how many have failed. */
+static size_t check_all(size_t tasks)
+{
+    size_t failed = 0;
+
+    for (size_t i = 0; i < tasks; i++)
+        for (size_t o = 0; o < OPERATIONS; o++) {
+            failed += members[i].result[o] != PAMI_SUCCESS;
+            for (size_t k = 0; k < DOUBLES && members[i].result[o] == PAMI_SUCCESS; k++)
+                CHECK(members[i].target[o][k] == (double)tasks);
+        }
+    return failed;
+}
+
+static void run(uint64_t seed)
+{
+    static double ones[DOUBLES];
+    struct dice dice = {seed};
+    struct sim_job job;
+    pamix_sim_config_t config;
+    size_t failed;
+
+    test_seed = seed;
+    luck = (struct dice){seed * 77};
+    for (size_t k = 0; k < DOUBLES; k++)
+        ones[k] = 1;
+    PAMIX_Sim_default(&config);
+    config.seed = seed;
+    config.tasks_per_node = 1 + (uint32_t)dice_below(&dice, 4);
+    job_create(&job, &config, 2 + dice_below(&dice, MEMBERS - 1), 1);
+    call_all(&job, ones);
+    CHECK(check_all(job.tasks) == 0);
+    refused = 0;
+    one_in = 2 + dice_below(&dice, 400);
+    call_all(&job, ones);
+    one_in = 0;
+    failed = check_all(job.tasks);
+    CHECK((failed != 0) == (refused != 0));
+    call_all(&job, ones);
+    CHECK(check_all(job.tasks) == 0);
+    job_destroy(&job);
+}
+
+int main(int argc, char **argv)
+{
+    struct test_arguments given = test_arguments(argc, argv, 40);
+
+    if (!CAN_REFUSE) {
+        printf("SKIP: the sanitizer has the memory\n");
+        return 77;
+    }
+    for (uint64_t i = 0; i < given.seeds; i++)
+        run(given.seed + i);
+    return 0;
+}
