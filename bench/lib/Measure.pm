@@ -104,12 +104,14 @@ sub command_over_hosts
     my ($flavour) = $contender =~ /^(openmpi|mpich)/;
     my ($program, @arguments) = @{ $flavour ? $suite->{mpi} : $suite->{ours} };
     my $file = $flavour ? "$bench/peer/$program.$flavour" : "$bench/$program";
-    # Not cma: over namespaces UCX hangs with it.
+    # Not cma: over namespaces UCX hangs with it. MPICH shares memory by itself, within a host.
+    my $ucx = $flavour && $flavour eq 'mpich' ? 'tcp,self' : 'tcp,posix,sysv,self';
     my @mpi = (qw(OMPI_MCA_btl_tcp_if_include=10.77.0.0/24 OMPI_MCA_mpi_yield_when_idle=1
         OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_opal_common_ucx_tls=any
         OMPI_MCA_opal_common_ucx_devices=any UCX_NET_DEVICES=eth0),
         'OMPI_MCA_pml=' . ($contender eq 'openmpi-ucx' ? 'ucx' : 'ob1'),
-        'OMPI_MCA_btl=vader,tcp,self', 'UCX_TLS=tcp,posix,sysv,self');
+        'OMPI_MCA_btl=vader,tcp,self', "UCX_TLS=$ucx",
+        $contender eq 'mpich-yield' ? 'BENCH_YIELD=1' : ());
     my %launcher = (openmpi => 'openmpi', mpich => 'hydra');
 
     return (undef, 'not installed') if $flavour && !$self->{mpirun}{$flavour};
