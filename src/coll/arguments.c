@@ -148,9 +148,10 @@ pami_result_t arguments_vector(struct reading *r, struct area_map *map, const st
         return arguments_wrong(r, "displs", "NULL");
     if (side->buffer == NULL && !empty && type_is_contiguous(type))
         return arguments_wrong(r, side->buffer_name, "NULL");
+    r->to->lasting &= type->permanent;
     arguments_map(map, side->buffer, type);
     map->blocks = empty ? BLOCKS_ONE : r->narrow ? BLOCKS_LISTED_INT : BLOCKS_LISTED;
-    map->displacements = side->displacements;
+    map->displacements = empty ? NULL : side->displacements;
     return PAMI_SUCCESS;
 }
 

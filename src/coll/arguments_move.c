@@ -1,6 +1,8 @@
 /*
  * The arguments of transfers that only move data. See arguments.h.
  */
+#include <string.h>
+
 #include "coll/arguments.h"
 
 pami_result_t arguments_broadcast(struct reading *r, const pami_collective_t *given)
@@ -163,12 +165,16 @@ struct vector {
 static pami_result_t read_many(struct reading *r, struct area_map *map, const struct side *side,
                                const uint64_t **sizes)
 {
-    pami_result_t result = arguments_lists(r, r->group->size);
+    uint32_t size = r->group->size;
+    pami_result_t result = arguments_lists(r, 2 * (size_t)size);
 
     if (result == PAMI_SUCCESS)
         result = arguments_vector(r, map, side, r->to->lists);
     if (result != PAMI_SUCCESS)
         return result;
+    if (map->blocks == BLOCKS_LISTED)
+        map->displacements =
+            memcpy(r->to->lists + size, map->displacements, size * sizeof(uint64_t));
     *sizes = r->to->lists;
     r->to->own_bytes = r->to->lists[r->group->rank];
     return PAMI_SUCCESS;

@@ -3,8 +3,8 @@
  * form, and where the blocks of its buffers lie.
  *
  * Made by arguments.c from what the user gave; nothing here points into the user's xfer structure,
- * which may change after the call. Arrays of displacements stay the user's, who keeps them until
- * the collective is complete.
+ * which may change after the call. The displacements of alltoallv, and all that are int, stay the
+ * user's, who keeps them until the collective is complete.
  */
 #ifndef LIBPAMI_COLL_COLLECTIVE_H
 #define LIBPAMI_COLL_COLLECTIVE_H

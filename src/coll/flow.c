@@ -133,8 +133,7 @@ static bool may_keep(const struct flow *flow, uint64_t most)
     const struct collective *whole = &flow->whole;
     uint64_t bytes = 0;
 
-    if (!flow->may_keep || whole->send.blocks >= BLOCKS_LISTED ||
-        whole->recv.blocks >= BLOCKS_LISTED)
+    if (!flow->may_keep || whole->recv.blocks == BLOCKS_LISTED_INT)
         return false;
     for (const struct flow_memory *memory = flow->memory; memory != NULL; memory = memory->next)
         bytes += memory->bytes;
@@ -180,7 +179,8 @@ static bool same_map(const struct area_map *a, const struct area_map *b, uint32_
 {
     return a->base == b->base && a->type == b->type && a->extent == b->extent &&
            a->blocks == b->blocks && a->distance == b->distance &&
-           (a->blocks != BLOCKS_PACKED || same_sizes(a->starts, b->starts, count));
+           (a->blocks != BLOCKS_PACKED || same_sizes(a->starts, b->starts, count)) &&
+           (a->blocks != BLOCKS_LISTED || same_sizes(a->displacements, b->displacements, count));
 }
 
 static bool same(const struct collective *a, const struct collective *b, uint32_t count)

@@ -11,11 +11,15 @@
 #include "coll/repeat.h"
 
 /* Where the arguments of a type lie: a root in front, then words, an int behind them. Counted: word
- * 5 points at as many counts as there are members. */
+ * 5 points at as many counts as there are members, of the type that word `unit` names; placed: word
+ * 6 at as many displacements. */
 struct layout {
-    bool kept, rooted, flagged, counted;
-    uint8_t words;
+    bool kept, rooted, flagged, counted, placed;
+    uint8_t words, unit;
 };
+
+#define COUNTS_WORD 5
+#define PLACES_WORD 6
 
 static const struct layout layouts[PAMI_XFER_COUNT] = {
     [PAMI_XFER_BARRIER] = {.kept = true},
@@ -23,8 +27,10 @@ static const struct layout layouts[PAMI_XFER_COUNT] = {
     [PAMI_XFER_ALLREDUCE] = {.kept = true, .flagged = true, .words = 8},
     [PAMI_XFER_REDUCE] = {.kept = true, .rooted = true, .flagged = true, .words = 8},
     [PAMI_XFER_SCAN] = {.kept = true, .flagged = true, .words = 8},
-    [PAMI_XFER_REDUCE_SCATTER] = {.kept = true, .flagged = true, .counted = true, .words = 8},
+    [PAMI_XFER_REDUCE_SCATTER] =
+        {.kept = true, .flagged = true, .counted = true, .words = 8, .unit = 1},
     [PAMI_XFER_ALLGATHER] = {.kept = true, .words = 6},
+    [PAMI_XFER_ALLGATHERV] = {.kept = true, .counted = true, .placed = true, .words = 7, .unit = 4},
     [PAMI_XFER_ALLTOALL] = {.kept = true, .words = 6},
     [PAMI_XFER_GATHER] = {.kept = true, .rooted = true, .words = 6},
     [PAMI_XFER_SCATTER] = {.kept = true, .rooted = true, .words = 6},
@@ -39,8 +45,12 @@ IS_LAID_OUT(pami_allreduce_t, sndbuf, commutative, 0, 8);
 IS_LAID_OUT(pami_reduce_t, sndbuf, commutative, 8, 8);
 IS_LAID_OUT(pami_scan_t, sndbuf, exclusive, 0, 8);
 IS_LAID_OUT(pami_reduce_scatter_t, sndbuf, commutative, 0, 8);
-IS_LAID_OUT(pami_reduce_scatter_t, sndbuf, rcounts, 0, 5);
+IS_LAID_OUT(pami_reduce_scatter_t, sndbuf, stype, 0, 1);
+IS_LAID_OUT(pami_reduce_scatter_t, sndbuf, rcounts, 0, COUNTS_WORD);
 IS_LAID_OUT(pami_allgather_t, sndbuf, rtypecount, 0, 5);
+IS_LAID_OUT(pami_allgatherv_t, sndbuf, rtype, 0, 4);
+IS_LAID_OUT(pami_allgatherv_t, sndbuf, rtypecounts, 0, COUNTS_WORD);
+IS_LAID_OUT(pami_allgatherv_t, sndbuf, rdispls, 0, PLACES_WORD);
 IS_LAID_OUT(pami_alltoall_t, sndbuf, rtypecount, 0, 5);
 IS_LAID_OUT(pami_gather_t, sndbuf, rtypecount, 8, 5);
 IS_LAID_OUT(pami_scatter_t, sndbuf, rtypecount, 8, 5);
@@ -61,16 +71,17 @@ static inline uint32_t half_at(const char *from)
     return half;
 }
 
-/* Slots go by the upper bits. */
+/* Slots go by the upper bits: the same call with root after root, added below, has slots far from
+ * one another (multiples of the golden section), up to 32 of them without a collision. */
 static inline uint32_t print_of(const pami_xfer_t *cmd, const struct layout *layout)
 {
     const char *from = (const char *)&cmd->cmd;
     uint64_t hash = cmd->algorithm;
 
-    if (layout->rooted)
-        hash += (uint64_t)half_at(from) << 32;
     if (layout->words != 0)
         hash ^= word_at(from + (layout->rooted ? 8 : 0));
+    if (layout->rooted)
+        hash += half_at(from);
     return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) | 1;
 }
 
@@ -79,12 +90,16 @@ static inline uint32_t slot_of(uint32_t print)
     return print / (UINT32_MAX / REPEAT_SLOTS + 1);
 }
 
-static bool has_counts(const struct repeat_key *key, const size_t *counts)
+/* The pointers are those of the key. */
+static bool has_lists(const struct repeat_key *key)
 {
+    const size_t *counts = (const void *)(uintptr_t)key->words[COUNTS_WORD];
+
     for (uint32_t i = 0; i < key->members; i++)
         if (counts[i] * key->unit != key->blocks[i] || counts[i] > key->blocks[i])
             return false;
-    return true;
+    return key->places == NULL || memcmp((const void *)(uintptr_t)key->words[PLACES_WORD],
+                                         key->places, key->members * sizeof(size_t)) == 0;
 }
 
 /* Word by word: that is how the caller has just written them. */
@@ -105,7 +120,7 @@ static inline bool is_same(const struct repeat_key *key, const pami_xfer_t *cmd,
             return false;
     if (layout->flagged && key->flag != half_at(from + 8 * layout->words))
         return false;
-    return !layout->counted || has_counts(key, cmd->cmd.xfer_reduce_scatter.rcounts);
+    return !layout->counted || has_lists(key);
 }
 
 struct coll_operation *repeat_take(struct coll *coll, const pami_xfer_t *cmd, uint32_t *print)
@@ -159,7 +174,11 @@ void repeat_note(struct coll_operation *operation, const pami_xfer_t *cmd,
         key->flag = half_at(from + 8 * layout->words);
     if (layout->counted) {
         key->blocks = collective->recv_bytes;
-        key->unit = type_data_size(type_complete_from_handle(cmd->cmd.xfer_reduce_scatter.stype));
+        key->places = layout->placed ? collective->recv.displacements : NULL;
+        key->unit = 1;
+        if (!layout->placed || key->places != NULL) /* else there is nothing, of whatever type */
+            key->unit =
+                type_data_size(type_complete_from_handle((pami_type_t)key->words[layout->unit]));
         key->members = operation->machine->group->size;
     }
 }

@@ -4,8 +4,9 @@
  * again.
  *
  * Kept are calls whose arguments say all: predefined types only, which stay, and no arrays, which
- * may have changed, but for those of reduce_scatter, which are looked at. What comes once is not
- * kept: the second call is, for the third. Nor are machines with much memory of their own.
+ * may have changed, but for those of reduce_scatter and allgatherv, which are looked at. What comes
+ * once is not kept: the second call is, for the third. Nor are machines with much memory of their
+ * own.
  */
 #ifndef LIBPAMI_COLL_REPEAT_H
 #define LIBPAMI_COLL_REPEAT_H
@@ -31,7 +32,8 @@ struct repeat_key {
     uint32_t root;
     uint32_t flag; /* the int at the end of reductions */
     uint64_t words[REPEAT_WORDS];
-    const uint64_t *blocks; /* reduce_scatter: bytes for each of so many members, */
+    const uint64_t *blocks; /* with counts: bytes for each of so many members, */
+    const void *places;     /* allgatherv: displacements, or NULL */
     uint64_t unit;          /* multiples of this */
     uint32_t members;
 };

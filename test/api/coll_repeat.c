@@ -1,8 +1,8 @@
 /*
  * The same calls again and again, as programs make them, and as the library remembers them: with
- * other contents, other roots, other counts in the same array; after one that failed because a
- * member disagreed; by a geometry in the place of one that has gone; of a type that has gone.
- * Small contributions are overwritten as soon as the call returns.
+ * other contents, other roots, other counts and displacements in the same arrays; after one that
+ * failed because a member disagreed; by a geometry in the place of one that has gone; of a type
+ * that has gone. Small contributions are overwritten as soon as the call returns.
  *
  * Run: tasks=1,2,3,5 timeout=60
  * Run: tasks=2,3 env="PAMI_COLL_SLICES=1" timeout=60
@@ -178,6 +178,49 @@ static void other_counts(void)
     }
 }
 
+/* Blocks of 1 and 2 words, in the order of ranks, the other way round or with gaps between them. */
+static void lay_out(size_t round, size_t *counts, size_t *places)
+{
+    size_t gap = round % 9 / 3, at = 0;
+
+    for (size_t k = 0; k < job.tasks; k++) {
+        size_t rank = gap == 1 ? job.tasks - 1 - k : k;
+
+        counts[rank] = 1 + (rank + round / 9) % 2;
+        places[rank] = at;
+        at += counts[rank] + gap / 2;
+    }
+}
+
+/* The same arrays, with other counts and displacements in them; the last rounds have no data. */
+static void other_places(void)
+{
+    static size_t counts[MEMBERS_MAX], places[MEMBERS_MAX];
+    const pami_type_t type = PAMI_TYPE_UNSIGNED_LONG_LONG;
+    pami_algorithm_t algorithm = algorithm_of(world_of(&job), PAMI_XFER_ALLGATHERV);
+
+    for (size_t round = 0; round < 4 * ROUNDS; round++) {
+        bool empty = round >= 3 * ROUNDS;
+        struct told told;
+        pami_xfer_t xfer = coll_xfer(algorithm, &told);
+
+        lay_out(round, counts, places);
+        memset(counts, 0, empty ? sizeof counts : 0);
+        xfer.cmd.xfer_allgatherv = (pami_allgatherv_t){
+            (char *)source, type, counts[job.task], (char *)target, type, counts, places};
+        for (size_t i = 0; i < counts[job.task]; i++)
+            source[i] = value(job.task, round, 0, i);
+        memset(target, 0, 4 * MEMBERS_MAX * sizeof target[0]);
+        coll_start(job.context[0], &xfer);
+        memset(source, 0xee, 2 * sizeof source[0]);
+        WAIT(&job, told.count != 0);
+        CHECK(told.result == PAMI_SUCCESS);
+        for (size_t rank = 0; rank < job.tasks; rank++)
+            for (size_t i = 0; i < counts[rank]; i++)
+                CHECK(target[places[rank] + i] == value(rank, round, 0, i));
+    }
+}
+
 static void two_at_once(void)
 {
     for (size_t round = 0; round < ROUNDS; round++) {
@@ -245,6 +288,7 @@ int main(void)
     repeat(world_of(&job));
     disagree();
     other_counts();
+    other_places();
     two_at_once();
     other_geometries();
     other_types();
