@@ -8,7 +8,8 @@
  *
  * with blanks or colons between its words. BYTES and MEMBERS are ranges LOW-HIGH, LOW- or one
  * number (suffixes K, M, G); NODES is "one", "several", "network" (several, and a network
- * between them) or "any", which is also meant without it.
+ * between them), "pairs" (several, with two members each or fewer on average) or "any", which is
+ * also meant without it.
  */
 #ifndef LIBPAMI_COLL_CHOICE_H
 #define LIBPAMI_COLL_CHOICE_H
@@ -37,6 +38,7 @@ enum choice_nodes {
     NODES_ONE,
     NODES_SEVERAL,
     NODES_NETWORK, /* several that are not pretended by a launcher and joined by memory */
+    NODES_PAIRS,   /* several, with two members each or fewer on average */
 };
 
 struct choice {

@@ -100,14 +100,15 @@ uint32_t locality_domain(const struct locality *locality, unsigned level, uint32
 /* ---- groups ---- */
 
 /* What is remembered: PLACES_KNOWN, whether all are on one node, whether a network is between them,
- * whether the domains into which it divides have consecutive ranks, and above PLACES_LEVEL the
- * level at which it does, plus 1. */
+ * whether a node has two of them or fewer, whether the domains into which it divides have
+ * consecutive ranks, and above PLACES_LEVEL the level at which it does, plus 1. */
 enum places {
     PLACES_KNOWN = 1,
     PLACES_ONE_NODE = 2,
     PLACES_NETWORK = 4,
     PLACES_CONSECUTIVE = 8,
-    PLACES_LEVEL = 16,
+    PLACES_PAIRS = 16,
+    PLACES_LEVEL = 32,
 };
 
 /* Domains of a level among the members; 0: too many members to look, or out of memory. */
@@ -162,15 +163,18 @@ static bool is_consecutive(const struct locality *locality, unsigned level,
 static int find_places(const struct client_core *core, const struct topology *topology)
 {
     struct locality locality, truth = {.bootstrap = core->bootstrap};
+    uint32_t nodes = count_domains(&truth, LEVEL_NODE, topology);
     unsigned level;
     int places = PLACES_KNOWN;
 
     locality_read(&locality, core);
     level = find_level(&locality, topology);
-    if (count_domains(&truth, LEVEL_NODE, topology) == 1)
+    if (nodes == 1)
         places |= PLACES_ONE_NODE;
     else if (core->network)
         places |= PLACES_NETWORK;
+    if (nodes > 1 && topology->size <= 2 * nodes)
+        places |= PLACES_PAIRS;
     if (level == LEVELS)
         return places;
     if (is_consecutive(&locality, level, topology))
@@ -203,6 +207,8 @@ int group_places_like(uint32_t members, uint32_t nodes, bool network)
 
     if (nodes == 1)
         return PLACES_KNOWN | PLACES_ONE_NODE;
+    if (members <= 2 * nodes)
+        places |= PLACES_PAIRS;
     return nodes == members ? places : places + PLACES_LEVEL * (LEVEL_NODE + 1);
 }
 
@@ -214,6 +220,11 @@ bool group_on_one_node(const struct group *group)
 bool group_over_network(const struct group *group)
 {
     return (places_of(group) & PLACES_NETWORK) != 0;
+}
+
+bool group_is_pairs(const struct group *group)
+{
+    return (places_of(group) & PLACES_PAIRS) != 0;
 }
 
 unsigned group_level(const struct group *group)

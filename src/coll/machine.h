@@ -125,6 +125,9 @@ bool group_on_one_node(const struct group *group);
 /* They are on several nodes, and a network is between these. */
 bool group_over_network(const struct group *group);
 
+/* They are on several nodes, two on each or fewer on average. */
+bool group_is_pairs(const struct group *group);
+
 /* The level (locality.h) at which its members divide into several domains, one of them with several
  * members; LEVELS: at none. The same on all members. */
 unsigned group_level(const struct group *group);

@@ -65,18 +65,30 @@ static const struct preference preferences[] = {
     {PAMI_XFER_ALLTOALL, "Bruck", 256, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_ALLTOALL, "Spread", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
     /* Pretended nodes: a message costs as much as in a node, and who waits for a leader waits for
-     * its turn. 4, 8 and 16 tasks on 2 and 4 of them and 2 cores (doc/collectives.md). */
+     * its turn. With two tasks on each a leader saves few copies, and makes some of its own. 4, 8
+     * and 16 tasks on 2 and 4 of them and 2 cores (doc/collectives.md). */
     {PAMI_XFER_BARRIER, "Dissemination", ALL_SIZES, 4, NODES_SEVERAL},
     {PAMI_XFER_BARRIER, "Tree8", ALL_SIZES, 16, NODES_SEVERAL},
+    {PAMI_XFER_BROADCAST, "Flat", 4 * K, 16, NODES_SEVERAL},
+    {PAMI_XFER_REDUCE, "Flat", 4 * K, 16, NODES_SEVERAL},
     {PAMI_XFER_ALLREDUCE, "LastSpeaks", 1 * K, 8, NODES_SEVERAL},
+    {PAMI_XFER_ALLREDUCE, "MultiLeader", 32 * K, 8, NODES_PAIRS},
+    {PAMI_XFER_ALLREDUCE, "Ring", 128 * K, 8, NODES_PAIRS},
+    {PAMI_XFER_ALLREDUCE, "MultiLeader", ALL_SIZES, 8, NODES_PAIRS},
     {PAMI_XFER_REDUCE_SCATTER, "LastSpeaks", 512, 8, NODES_SEVERAL},
+    {PAMI_XFER_REDUCE_SCATTER, "Ring", ALL_SIZES, 16, NODES_PAIRS},
     {PAMI_XFER_REDUCE_SCATTER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
     {PAMI_XFER_SCAN, "LastSpeaks", 1 * K, 16, NODES_SEVERAL},
     {PAMI_XFER_SCAN, "Linear", ALL_SIZES, 16, NODES_SEVERAL},
     {PAMI_XFER_ALLGATHER, "LastSpeaks", 512, 16, NODES_SEVERAL},
+    {PAMI_XFER_ALLGATHER, "Linear", ALL_SIZES, 16, NODES_PAIRS},
     {PAMI_XFER_ALLGATHER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
-    {PAMI_XFER_ALLGATHERV, "Linear", 1 * K, 8, NODES_SEVERAL},
+    {PAMI_XFER_ALLGATHERV, "LastSpeaks", 512, 16, NODES_SEVERAL},
+    {PAMI_XFER_ALLGATHERV, "Linear", 4 * K, 8, NODES_SEVERAL},
+    {PAMI_XFER_ALLGATHERV, "Linear", ALL_SIZES, 16, NODES_PAIRS},
     {PAMI_XFER_ALLGATHERV, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
+    {PAMI_XFER_ALLTOALL, "Spread", 4 * K, 16, NODES_PAIRS},
+    {PAMI_XFER_ALLTOALL, "LastSpeaks", 16, 8, NODES_SEVERAL},
     {PAMI_XFER_ALLTOALL, "Spread", 4 * K, 16, NODES_SEVERAL},
     {PAMI_XFER_ALLTOALL, "Direct", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
     {PAMI_XFER_GATHER, "Flat", 4 * K, 16, NODES_SEVERAL},
@@ -353,6 +365,8 @@ static bool nodes_fit(const struct choice *choice, const struct group *group)
 {
     if (choice->nodes == NODES_NETWORK)
         return group_over_network(group);
+    if (choice->nodes == NODES_PAIRS)
+        return group_is_pairs(group);
     return group_on_one_node(group) == (choice->nodes == NODES_ONE);
 }
 

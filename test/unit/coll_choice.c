@@ -118,7 +118,7 @@ static void bad_lines(void **state)
         {"allreduce Ring 0- two", "'two' is not a range of members"},
         {"allreduce Ring 0- 0", "is not a range of members"},
         {"allreduce Ring 0- 4294967296", "is not a range of members"},
-        {"allreduce Ring 0- 2- 3", "'3' is not one, several, network or any"},
+        {"allreduce Ring 0- 2- 3", "'3' is not one, several, network, pairs or any"},
         {"allreduce Ring 0-", "is not TYPE ALGORITHM BYTES MEMBERS [NODES]"},
         {"allreduce Ring 0- 2- one more", "is not TYPE ALGORITHM BYTES MEMBERS [NODES]"},
         {"allreduce \x1b[2J\xff 0- 2-", "'?[2J?' is not an algorithm"},
@@ -312,6 +312,34 @@ static void networks(void **state)
     choice_list_finish(&tuned);
 }
 
+/* Two members on each node, or fewer on average, and not all of them on one. */
+static void pairs(void **state)
+{
+    static const char line[] = "allreduce Ring 0- 2- pairs";
+    struct explain_question question = {PAMI_XFER_ALLREDUCE, 8, 8, 4, false};
+    struct choice_list tuned = {NULL, 0, 0};
+    struct select_table table;
+    struct choice choice;
+    char why[200], text[CHOICE_TEXT_MAX];
+
+    (void)state;
+    assert_int_equal(parse(line, &choice, why), 1);
+    assert_int_equal(choice.nodes, NODES_PAIRS);
+    choice_format(&choice, ' ', text, sizeof(text));
+    assert_string_equal(text, line);
+    assert_int_equal(choice_add(&tuned, &choice), 0);
+    assert_int_equal(select_table_init(&table, &tuned), 0);
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Ring");
+    question.nodes = 8;
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Ring");
+    question.nodes = 3;
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Hierarchical");
+    question = (struct explain_question){PAMI_XFER_ALLREDUCE, 8, 2, 1, false};
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Shared");
+    select_table_finish(&table);
+    choice_list_finish(&tuned);
+}
+
 /* Every type, members and nodes: something is taken, and it is what Auto takes. */
 static void same_as_auto(void **state)
 {
@@ -350,9 +378,9 @@ static void same_as_auto(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges),   cmocka_unit_test(good_lines),   cmocka_unit_test(bad_lines),
-        cmocka_unit_test(files),    cmocka_unit_test(order),        cmocka_unit_test(questions),
-        cmocka_unit_test(networks), cmocka_unit_test(same_as_auto),
+        cmocka_unit_test(ranges),   cmocka_unit_test(good_lines), cmocka_unit_test(bad_lines),
+        cmocka_unit_test(files),    cmocka_unit_test(order),      cmocka_unit_test(questions),
+        cmocka_unit_test(networks), cmocka_unit_test(pairs),      cmocka_unit_test(same_as_auto),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
