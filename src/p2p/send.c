@@ -217,12 +217,14 @@ send_immediate(pami_context_t context, const pami_send_immediate_t *parameters)
     result = find_path("PAMI_Send_immediate", &checked, parameters);
     if (unlikely(result != PAMI_SUCCESS))
         return result;
-    checked.context->counters[COUNTER_SEND_IMMEDIATE]++;
-    checked.context->counters[COUNTER_SEND_BYTES] += parameters->data.iov_len;
-    if (likely(list_empty(&checked.peer->queue) && total <= checked.path->packet_max &&
-               send_one_packet(&checked, parameters, 0) == 0))
-        return PAMI_SUCCESS;
-    return send_immediate_later(&checked, parameters);
+    if (unlikely(!list_empty(&checked.peer->queue) || total > checked.path->packet_max ||
+                 send_one_packet(&checked, parameters, 0) != 0))
+        result = send_immediate_later(&checked, parameters);
+    if (likely(result == PAMI_SUCCESS)) {
+        checked.context->counters[COUNTER_SEND_IMMEDIATE]++;
+        checked.context->counters[COUNTER_SEND_BYTES] += parameters->data.iov_len;
+    }
+    return result;
 }
 
 /* Hints with which a message may not take the short cut. */

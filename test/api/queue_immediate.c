@@ -5,7 +5,7 @@
  *
  * Run: tasks=1,2
  * Run: tasks=3 nodes=1,3
- * Run: tasks=2 env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2"
+ * Run: tasks=2,7 env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2"
  */
 #include "api_test.h"
 
