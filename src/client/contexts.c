@@ -5,6 +5,7 @@
  * on are not delivered, their senders get an answer that says so.
  */
 #include <errno.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "client/async.h"
@@ -101,13 +102,18 @@ static bool take_over(struct context *context)
 
     atomic_fetch_or_explicit(&context->guard, GUARD_CLOSING, memory_order_seq_cst);
     share_barrier(); /* whoever enters an advance now sees it; whoever was quicker is seen below */
-    while (atomic_load_explicit(&context->advancing, memory_order_acquire) /* E1 */ ||
-           !context_lock_try(&context->lock))
+    while (atomic_load_explicit(&context->advancing, memory_order_acquire) /* E1 */) {
         if (clock_now() > end)
             return false;
-    while (!share_enter(context))
+        sched_yield();
+    }
+    if (!context_lock_until(&context->lock, end))
+        return false;
+    while (!share_enter(context)) {
         if (clock_now() > end)
             return false;
+        sched_yield();
+    }
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "context/context.h"
+#include "util/clock.h"
 #include "util/cpu.h"
 #include "util/error.h"
 
@@ -55,6 +56,17 @@ void context_lock_acquire(struct context_lock *lock)
             sched_yield();
     }
     atomic_fetch_sub_explicit(&lock->waiters, 1, memory_order_relaxed);
+}
+
+bool context_lock_until(struct context_lock *lock, double end)
+{
+    bool taken;
+
+    atomic_fetch_add_explicit(&lock->waiters, 1, memory_order_relaxed);
+    while (!(taken = context_lock_try(lock)) && clock_now() <= end)
+        sched_yield();
+    atomic_fetch_sub_explicit(&lock->waiters, 1, memory_order_relaxed);
+    return taken;
 }
 
 bool context_lock_release(struct context_lock *lock)

@@ -26,6 +26,9 @@ void context_lock_init(struct context_lock *lock);
 void context_lock_acquire(struct context_lock *lock);
 bool context_lock_try(struct context_lock *lock);
 
+/* Waits for it until `end`, as a time of clock_now; false: it was not to be had. */
+bool context_lock_until(struct context_lock *lock, double end);
+
 /* Does the calling thread hold it? */
 static inline bool context_lock_held(const struct context_lock *lock)
 {

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "context/lock.h"
+#include "util/clock.h"
 
 #define THREADS 4
 #if defined(__SANITIZE_THREAD__)
@@ -44,7 +45,7 @@ static void recursive(void **state)
 
 /* What another thread sees of it. */
 struct view {
-    bool taken, released;
+    bool taken, released, taken_in_time;
 };
 
 static void *look(void *argument)
@@ -54,6 +55,9 @@ static void *look(void *argument)
     view->released = context_lock_release(&lock);
     view->taken = context_lock_try(&lock);
     if (view->taken)
+        context_lock_release(&lock);
+    view->taken_in_time = context_lock_until(&lock, clock_now() + 0.001);
+    if (view->taken_in_time)
         context_lock_release(&lock);
     return NULL;
 }
@@ -79,6 +83,7 @@ static void others(void **state)
         context_lock_acquire(&lock);
         view = view_of_another();
         assert_false(view.taken);
+        assert_false(view.taken_in_time);
         assert_false(view.released);
     }
     for (int depth = 3; depth >= 1; depth--) {
@@ -86,6 +91,8 @@ static void others(void **state)
         assert_true(context_lock_release(&lock));
     }
     assert_true(view_of_another().taken);
+    assert_true(view_of_another().taken_in_time);
+    assert_int_equal(lock.waiters, 0);
 }
 
 static void *count(void *argument)
@@ -93,7 +100,10 @@ static void *count(void *argument)
     uint64_t failed = 0;
 
     for (int i = 0; i < ROUNDS; i++) {
-        if (i % 5 == 0) {
+        if (i % 7 == 0) {
+            while (!context_lock_until(&lock, 0))
+                failed++;
+        } else if (i % 5 == 0) {
             while (!context_lock_try(&lock)) {
                 failed++;
                 sched_yield();
