@@ -57,6 +57,12 @@ begin 2 'bash -c "trap \"echo inner; sleep 0.1; exit\" TERM; echo ready; while :
 kill -TERM "$job"
 end 143
 [ "$(grep -c inner "$scratch/out")" = 2 ] || complain 'the inner process was not told once'
+inner='trap "echo inner; sleep 0.1; exit" TERM; echo ready; while :; do sleep 0.02; done'
+export inner # an orphan in a session of its own, whose leader lives
+begin 1 'setsid bash -c "(bash -c \"\$inner\" &); sleep 50; :" & wait'
+kill -TERM "$job"
+end 143
+[ "$(grep -c inner "$scratch/out")" = 1 ] || complain 'the orphan was not told once'
 
 echo '# who insists'
 for second in INT TERM QUIT; do

@@ -31,12 +31,12 @@ void ending_note_foreign(struct job *job)
         job->foreign_count = children_list(job->foreign, FOREIGN_MAX);
 }
 
-static bool is_foreign(const struct job *job, pid_t pid)
+static bool contains(const pid_t *list, size_t count, pid_t pid)
 {
     size_t i;
 
-    for (i = 0; i < job->foreign_count; i++)
-        if (job->foreign[i] == pid)
+    for (i = 0; i < count; i++)
+        if (list[i] == pid)
             return true;
     return false;
 }
@@ -47,7 +47,7 @@ static size_t leftovers_list(const struct job *job, pid_t list[LEFTOVERS_MAX])
     size_t i, count = children_list(list, LEFTOVERS_MAX), kept = 0;
 
     for (i = 0; i < count; i++)
-        if (!is_foreign(job, list[i]))
+        if (!contains(job->foreign, job->foreign_count, list[i]))
             list[kept++] = list[i];
     return kept;
 }
@@ -95,6 +95,8 @@ static void leftovers_signal(const struct job *job, int signal)
         struct task *task = group > 1 ? task_of_group(job, group) : NULL;
         pid_t whom = task != NULL || (group == list[i] && group > 1) ? -group : list[i];
 
+        if (task == NULL && group != list[i] && contains(list, count, group))
+            continue; /* it is told with its leader's group */
         if (task == NULL)
             kill(whom, signal);
         else if (signal != SIGTERM || !is_told(task))
