@@ -127,13 +127,15 @@ static void flow_free(struct flow *flow)
 
 /* ---- keeping ---- */
 
-/* Nothing that the user may change under the same arguments, and everything as it was made. */
+/* Nothing that the user may change under the same arguments, as displacements that were not copied,
+ * and everything as it was made. */
 static bool may_keep(const struct flow *flow, uint64_t most)
 {
     const struct collective *whole = &flow->whole;
     uint64_t bytes = 0;
 
-    if (!flow->may_keep || whole->recv.blocks == BLOCKS_LISTED_INT)
+    if (!flow->may_keep || whole->send.blocks >= BLOCKS_LISTED ||
+        whole->recv.blocks == BLOCKS_LISTED_INT)
         return false;
     for (const struct flow_memory *memory = flow->memory; memory != NULL; memory = memory->next)
         bytes += memory->bytes;
