@@ -283,6 +283,21 @@ static void questions(void **state)
     assert_int_equal(question.nodes, 4);
 }
 
+/* A table with the choice that the line means, which reads the same when it is written. */
+static void table_of_line(const char *line, enum choice_nodes nodes, struct choice_list *tuned,
+                          struct select_table *table)
+{
+    struct choice choice;
+    char why[200], text[CHOICE_TEXT_MAX];
+
+    assert_int_equal(parse(line, &choice, why), 1);
+    assert_int_equal(choice.nodes, nodes);
+    choice_format(&choice, ' ', text, sizeof(text));
+    assert_string_equal(text, line);
+    assert_int_equal(choice_add(tuned, &choice), 0);
+    assert_int_equal(select_table_init(table, tuned), 0);
+}
+
 /* What is best between pretended nodes is not where there is a network, and the other way round. */
 static void networks(void **state)
 {
@@ -290,16 +305,9 @@ static void networks(void **state)
     struct explain_question question = {PAMI_XFER_ALLREDUCE, 8, 4, 2, false};
     struct choice_list tuned = {NULL, 0, 0};
     struct select_table table, usual;
-    struct choice choice;
-    char why[200], text[CHOICE_TEXT_MAX];
 
     (void)state;
-    assert_int_equal(parse(line, &choice, why), 1);
-    assert_int_equal(choice.nodes, NODES_NETWORK);
-    choice_format(&choice, ' ', text, sizeof(text));
-    assert_string_equal(text, line);
-    assert_int_equal(choice_add(&tuned, &choice), 0);
-    assert_int_equal(select_table_init(&table, &tuned), 0);
+    table_of_line(line, NODES_NETWORK, &tuned, &table);
     assert_int_equal(select_table_init(&usual, NULL), 0);
     assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Ring");
     assert_string_equal(explain(&usual, &question, NULL, NULL)->name, "Hierarchical");
@@ -319,16 +327,9 @@ static void pairs(void **state)
     struct explain_question question = {PAMI_XFER_ALLREDUCE, 8, 8, 4, false};
     struct choice_list tuned = {NULL, 0, 0};
     struct select_table table;
-    struct choice choice;
-    char why[200], text[CHOICE_TEXT_MAX];
 
     (void)state;
-    assert_int_equal(parse(line, &choice, why), 1);
-    assert_int_equal(choice.nodes, NODES_PAIRS);
-    choice_format(&choice, ' ', text, sizeof(text));
-    assert_string_equal(text, line);
-    assert_int_equal(choice_add(&tuned, &choice), 0);
-    assert_int_equal(select_table_init(&table, &tuned), 0);
+    table_of_line(line, NODES_PAIRS, &tuned, &table);
     assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Ring");
     question.nodes = 8;
     assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Ring");
