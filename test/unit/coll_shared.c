@@ -29,7 +29,7 @@ enum {
 /* Of a member in a slice. */
 static size_t buffer_of(uint32_t size, bool crowded)
 {
-    return crowded ? size * ARENA_WIDE * (size_t)BUFFER : BUFFER;
+    return arena_is_wide(crowded, size) ? size * ARENA_WIDE * (size_t)BUFFER : BUFFER;
 }
 
 /* One member, as a task would have it. */

@@ -24,8 +24,11 @@
 #include "util/log.h"
 #include "util/option.h"
 
-/* A slot that others have read is written past the cache where a copy takes so long for a KiB. */
+/* A slot that others have read is written past the cache where a copy takes so long for a KiB. Of
+ * little the processor's store buffer hides much. An Intel Xeon: 8 for 4 KiB, 82 for 32 KiB, where
+ * past the cache everything together takes twice as long. */
 #define SLOT_DEAR_NS 100u
+#define MUCH_DEAR_NS 200u
 
 enum note_kind {
     NOTE_OFFER,  /* leader to member: an arena at `address` */
@@ -141,7 +144,7 @@ static int allocate(struct arena *arena)
     if (device == NULL)
         return -ENODEV;
     arena_reap(shared);
-    if (arena->crowded)
+    if (arena_is_wide(arena->crowded, arena->size))
         error = allocate_wide(arena, device);
     if (error != 0) {
         arena->buffer_bytes = shared->buffer_bytes;
@@ -485,7 +488,8 @@ int shared_attach(struct context *context)
     shared->arena_bytes = option_bytes(OPT_COLL_SHARED_BYTES);
     shared->slice_mask = (uint32_t)option_int(OPT_COLL_SLICES) - 1;
     shared->stream_bytes = option_bytes(OPT_COLL_SHARED_STREAM);
-    gauge_init(&shared->gauge, SLOT_DEAR_NS);
+    gauge_init(&shared->gauges[0], SLOT_DEAR_NS);
+    gauge_init(&shared->gauges[1], MUCH_DEAR_NS);
     list_init(&shared->arenas);
     list_init(&shared->offers);
     shared_machines_init(shared);

@@ -202,14 +202,27 @@ static inline size_t arena_control_bytes(uint32_t size)
  */
 #define ARENA_WIDE 2u
 
+/*
+ * So has one of two members, for whom the memory is little: both write and then both read, and each
+ * segment less is a wait less. 64 KiB, parts of 16 or segments of 32 KiB, and of 64 KiB, us:
+ * alltoall 12.0 and 8.0, allgather 10.0 and 8.0, allreduce 9.1 and 7.6.
+ */
+static inline bool arena_is_wide(bool crowded, uint32_t size)
+{
+    return crowded || size == 2;
+}
+
+/* Copies of so much have a gauge of their own. */
+#define SHARED_MUCH 12288u
+
 /* Per context: all its arenas. */
 struct shared {
     struct context *context;
-    size_t buffer_bytes; /* of a member's buffer in a slice, equal on all members */
-    size_t arena_bytes;  /* largest arena */
-    uint32_t slice_mask; /* of arenas that this member leads */
-    size_t stream_bytes; /* copies into slots of so much may go past the cache; see gauge.h */
-    struct gauge gauge;
+    size_t buffer_bytes;    /* of a member's buffer in a slice, equal on all members */
+    size_t arena_bytes;     /* largest arena */
+    uint32_t slice_mask;    /* of arenas that this member leads */
+    size_t stream_bytes;    /* copies into slots of so much may go past the cache; see gauge.h */
+    struct gauge gauges[2]; /* of copies of less than SHARED_MUCH, and of more */
     struct list arenas;
     struct list offers; /* of arenas that are not wanted here yet */
     struct list active; /* arenas with machines that have been started, or that are closing */
