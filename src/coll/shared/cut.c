@@ -8,7 +8,7 @@
  * where an arena is wide. 8 tasks on 2 processors, alltoall of 64 KiB: 169 and 202 us. */
 #define REUSE_BYTES 16384u
 
-/* From here on fewer segments gain more than beginning sooner. Two tasks, segments of 32 and 64 KiB,
+/* From here on fewer segments gain more than beginning sooner. Two tasks, 32 and 64 KiB,
  * us: broadcast of 64 KiB 6.1 and 7.5, of 1 MiB 80 and 66. */
 #define LONG_BYTES 262144u
 
