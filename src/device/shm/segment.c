@@ -28,12 +28,14 @@
 #define SEGMENT_VERSION 2u
 
 /* Slots and chunks by default: shared among few tasks the rings are deep, among many they are
- * short, so that a task that has talked to all of 64 keeps to a few MiB. */
+ * short, so that a task that has talked to all of 64 keeps to a few MiB. Chunks are small and
+ * many: what is in one is read while the next is written. */
 #define SLOTS_TOTAL 8192u
 #define SLOTS_LEAST 64u
 #define SLOTS_MOST 512u
-#define CHUNKS_MOST 64u
-#define CHUNKS_LEAST 16u
+#define CHUNKS_TOTAL 4096u
+#define CHUNKS_MOST 128u
+#define CHUNKS_LEAST 32u
 
 /* What the heaps of a host take of the address space at most, and how they are aligned. */
 #define HEAPS_MOST ((uint64_t)16 << 40)
@@ -90,7 +92,7 @@ static void layout_init(struct segment_layout *layout, const struct segment_para
     if (slots == 0)
         slots = clamp(SLOTS_TOTAL / members, SLOTS_LEAST, SLOTS_MOST);
     if (chunks == 0)
-        chunks = clamp(2048u / members, CHUNKS_LEAST, CHUNKS_MOST);
+        chunks = clamp(CHUNKS_TOTAL / members, CHUNKS_LEAST, CHUNKS_MOST);
     *layout = (struct segment_layout){
         .magic = SEGMENT_MAGIC,
         .version = SEGMENT_VERSION,
