@@ -4,7 +4,7 @@
  * The lines of a buffer that another task has read are in its cache. An ordinary store has to take
  * each of them back, one transfer between processors a line; a non-temporal one writes to memory
  * and only tells the others, and readers then read ahead. Where such transfers are fast that costs
- * more, unless there is much: see gauge.h.
+ * more: see gauge.h.
  *
  * Two tasks, lines slow (a cross-core memcpy takes 3.9 and 43 us), before and after: broadcast 64
  * KiB 32 and 5.9 us, 1 MiB 463 and 58; alltoall 35 and 9.0, 556 and 145. Reading the source by
@@ -17,9 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-/* From here on as fast past the cache wherever the processors are. */
-#define STREAM_ALWAYS ((size_t)12 << 10)
 
 #ifdef __SSE2__
 #include <emmintrin.h>

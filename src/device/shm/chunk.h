@@ -54,8 +54,7 @@ void chunk_reclaim(struct chunk_pool *pool, uint32_t endpoint);
 
 /*
  * A packet's body into a chunk that was got for it. The lines of a chunk that has been used are in
- * its last reader's cache: where fetching them is dear, a large body goes past the cache, and a
- * very large one always.
+ * its last reader's cache: where fetching them is dear, a large body goes past the cache.
  */
 void chunk_write(struct chunk *chunk, const struct packet *packet, struct gauge *gauge);
 

@@ -25,7 +25,7 @@ void chunk_write(struct chunk *chunk, const struct packet *packet, struct gauge 
     front.head.payload_bytes = 0;
     packet_write_body(chunk->data, &front);
     to = chunk->data + packet_body_bytes(&front.head);
-    if (payload >= STREAM_ALWAYS || gauge_pays(gauge)) {
+    if (gauge_pays(gauge)) {
         stream_copy(to, packet->payload, payload);
         return;
     }
