@@ -13,9 +13,10 @@ uint32_t reception_life(struct reception *reception, uint32_t task)
     return 0;
 }
 
-int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer)
+int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer,
+                    const struct ofi_ports *ports)
 {
-    (void)reception, (void)from, (void)to, (void)answer;
+    (void)reception, (void)from, (void)to, (void)answer, (void)ports;
     return 0;
 }
 

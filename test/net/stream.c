@@ -8,7 +8,11 @@
  * --die: task 1 kills itself after so long. --limit: fail when the end takes longer than that from
  * the moment on that messages stopped coming.
  * --end: stop after so long, in order; anything that has failed by then is a failure. --until FILE:
- * the same when the file exists. --large FILE: nothing large before that exists.
+ * the same when the file exists. --large FILE: nothing large before that exists. --stay FILE: who
+ * has lost the other stays until it exists.
+ *
+ * In a job of three tasks the first and the last stream, over connections that the first one makes,
+ * and the one between them talks to the last.
  *
  * Run: tasks=2 nodes=2 args="--end 1 --limit 30" env="PAMI_NETWORK=ofi"
  * Run: tasks=2 nodes=2 args="--end 1 --limit 30"
@@ -28,6 +32,7 @@
 enum {
     ID = 1,
     BYE = 2,
+    TALK = 3,
     LARGE = 300000,
     WINDOW = 4 /* operations of each size under way */
 };
@@ -43,7 +48,8 @@ static pami_context_t context;
 static pami_endpoint_t peer;
 static const char *until; /* NULL: no such file */
 static const char *large; /* likewise */
-static size_t open_operations, failed, arrived, byes, landing;
+static const char *stay;  /* likewise */
+static size_t open_operations, failed, arrived, byes, landing, talks;
 static double heard;
 
 static double seconds(void)
@@ -84,6 +90,14 @@ static void on_bye(pami_context_t ctx, void *cookie, const void *header, size_t 
     byes++;
 }
 
+static void on_talk(pami_context_t ctx, void *cookie, const void *header, size_t header_bytes,
+                    const void *pipe, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    (void)ctx, (void)cookie, (void)header, (void)header_bytes;
+    (void)pipe, (void)bytes, (void)origin, (void)recv;
+    talks++;
+}
+
 static void on_remote(pami_context_t ctx, void *cookie, pami_result_t result)
 {
     (void)ctx, (void)cookie;
@@ -117,23 +131,49 @@ static double number(int argc, char **argv, const char *name, double otherwise)
     return otherwise;
 }
 
-static void open_job(size_t *task)
+static void open_job(size_t *task, size_t *tasks)
 {
-    pami_configuration_t query = {.name = PAMI_CLIENT_TASK_ID};
+    pami_configuration_t query[] = {{.name = PAMI_CLIENT_TASK_ID}, {.name = PAMI_CLIENT_NUM_TASKS}};
     pami_dispatch_callback_function function = {.p2p = on_message};
     pami_client_t client;
 
     if (PAMI_Client_create("stream", &client, NULL, 0) != PAMI_SUCCESS ||
-        PAMI_Client_query(client, &query, 1) != PAMI_SUCCESS ||
+        PAMI_Client_query(client, query, 2) != PAMI_SUCCESS ||
         PAMI_Context_createv(client, NULL, 0, &context, 1) != PAMI_SUCCESS ||
         PAMI_Dispatch_set(context, ID, function, NULL, (pami_dispatch_hint_t){0}) != PAMI_SUCCESS)
         exit(2);
     function.p2p = on_bye;
     if (PAMI_Dispatch_set(context, BYE, function, NULL, (pami_dispatch_hint_t){0}) != PAMI_SUCCESS)
         exit(2);
+    function.p2p = on_talk;
+    if (PAMI_Dispatch_set(context, TALK, function, NULL, (pami_dispatch_hint_t){0}) != PAMI_SUCCESS)
+        exit(2);
     need_module();
-    *task = query.value.intval;
-    PAMI_Endpoint_create(client, (pami_task_t)(1 - *task), 0, &peer);
+    *task = query[0].value.intval;
+    *tasks = query[1].value.intval;
+    PAMI_Endpoint_create(client, (pami_task_t)(*task + 1 == *tasks ? 0 : *tasks - 1), 0, &peer);
+}
+
+static void say_streaming(void)
+{
+    printf("process %d is streaming\n", (int)getpid());
+    fflush(stdout);
+}
+
+/* One message after the other; says when one fails. */
+static void talk(void)
+{
+    size_t messages = 0;
+
+    while (failed == 0 && access(stay, F_OK) != 0) {
+        if (open_operations == 0) {
+            start(TALK, 0);
+            if (++messages == 100)
+                say_streaming();
+        }
+        PAMI_Context_advance(context, 100);
+    }
+    printf("%zu messages, %zu failed\n", messages, failed);
 }
 
 /* Both stop; nothing may have failed. */
@@ -166,8 +206,7 @@ static int stream(double die, double limit, double end)
         PAMI_Context_advance(context, 100);
         if (!said && arrived > 100) {
             said = true;
-            puts("streaming");
-            fflush(stdout);
+            say_streaming();
         }
         if (die > 0 && seconds() - begin > die)
             kill(getpid(), SIGKILL);
@@ -180,11 +219,17 @@ static int stream(double die, double limit, double end)
     return 0;
 }
 
+static void wait_for(const size_t *count, size_t least)
+{
+    while (*count < least)
+        PAMI_Context_advance(context, 100);
+}
+
 int main(int argc, char **argv)
 {
     double limit = number(argc, argv, "--limit", 15);
     double end = number(argc, argv, "--end", 0);
-    size_t task;
+    size_t task, tasks;
     int status;
 
     for (int i = 1; i + 1 < argc; i++) {
@@ -192,10 +237,21 @@ int main(int argc, char **argv)
             until = argv[i + 1];
         if (strcmp(argv[i], "--large") == 0)
             large = argv[i + 1];
+        if (strcmp(argv[i], "--stay") == 0)
+            stay = argv[i + 1];
     }
     if (until != NULL)
         end = 1e9;
-    open_job(&task);
+    open_job(&task, &tasks);
+    if (tasks == 3 && task == 1) {
+        talk();
+        fflush(stdout);
+        _exit(failed != 0);
+    }
+    if (tasks == 3 && task == 2) {
+        wait_for(&arrived, 1);
+        wait_for(&talks, 1);
+    }
     status = stream(task == 1 ? number(argc, argv, "--die", 0) : 0, limit, end);
     if (status == 0 && end > 0)
         status = stop_in_order(limit);
@@ -212,5 +268,7 @@ int main(int argc, char **argv)
         _exit(1);
     }
     fflush(stdout);
+    while (stay != NULL && access(stay, F_OK) != 0)
+        PAMI_Context_advance(context, 100);
     _exit(0);
 }

@@ -26,7 +26,7 @@ enum message_kind {
     MESSAGE_CLOSED,  /* the other answer: `from` has closed */
     MESSAGE_BACK,    /* `from` is there again; no answer */
     MESSAGE_LEAVE,   /* `from` closes, after `count` packets to `to` */
-    MESSAGE_PULSE,   /* is `to` there? */
+    MESSAGE_PULSE,   /* is `to` there? With `count` 1 `name` is ports, here and in the answer */
     MESSAGE_BEAT,    /* the answer, by `from` itself when it next advances */
     MESSAGE_CUT,     /* never sent: packets to `to` do not get through, in life `count` */
 };

@@ -116,11 +116,18 @@ void reception_leave(struct reception *reception, uint32_t from, uint32_t to, ui
     request(reception, &message);
 }
 
-int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer)
+int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer,
+                    const struct ofi_ports *ports)
 {
-    const struct message message = {
-        .kind = answer ? MESSAGE_BEAT : MESSAGE_PULSE, .from = from, .to = to};
+    struct message message = {.kind = answer ? MESSAGE_BEAT : MESSAGE_PULSE,
+                              .from = from,
+                              .to = to,
+                              .count = ports != NULL};
 
+    if (ports != NULL) {
+        message.name.bytes = ports->count * (uint32_t)sizeof(ports->port[0]);
+        memcpy(message.name.name, ports->port, message.name.bytes);
+    }
     return request(reception, &message);
 }
 

@@ -54,6 +54,8 @@
 #define OFI_RAILS_MAX 8u
 /* Completions taken from a queue at a time. */
 #define OFI_BATCH 16u
+/* Connections that a task can name, see sever.c. */
+#define OFI_PORTS_MAX 32u
 /* Room for a card with its NUL. */
 #define OFI_CARD_MAX 160u
 
@@ -107,6 +109,13 @@ struct ofi_name {
     uint32_t bytes; /* of name */
     bool readable;
     uint8_t name[OFI_NAME_MAX];
+};
+
+/* Ports of connections that were made to an endpoint, as the network has them, see sever.c. */
+struct ofi_ports {
+    uint64_t known_at; /* ns */
+    uint32_t count;
+    in_port_t port[OFI_PORTS_MAX];
 };
 
 /* What the reception tells a slot. */
@@ -253,7 +262,8 @@ struct ofi_pulse {
     uint32_t answers; /* that came over the reception during the silence, */
     bool answered;    /* ... or will count at the next look */
     bool asked;       /* one is to come */
-    bool owed;        /* the other one wants one */
+    bool owed;        /* the other one wants one, ... */
+    bool owed_ports;  /* ... with the ports of our connections */
     bool heard;       /* something came that is not counted elsewhere */
     bool expects;     /* a remote read is under way */
     /* Of the extra endpoints, a bit for each: */
@@ -301,6 +311,7 @@ struct ofi_link {
     struct list backlog;
     struct list link, owing, blocked, gathering;
     struct ofi_pulse pulse;
+    struct ofi_ports ports; /* that connections from there come from */
 };
 
 struct ofi_device {
@@ -416,6 +427,7 @@ void ofi_pulse_take(struct ofi_slot *slot, const struct ofi_notice *notice);
 
 /* sever.c: ends its connections, so that nothing of theirs touches memory here any more. */
 void ofi_sever(struct ofi_link *link);
+void ofi_ports_find(struct ofi_link *link, struct ofi_ports *ports); /* of ours to there */
 
 /* expose.c */
 int ofi_region_register(struct ofi_slot *slot, void *memory, size_t bytes, uint64_t access,
@@ -446,7 +458,8 @@ void reception_close(struct reception *reception);
 int reception_ask(struct reception *reception, uint32_t from, uint32_t to);
 void reception_announce(struct reception *reception, uint32_t from, uint32_t to);
 void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count);
-int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer);
+int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer,
+                    const struct ofi_ports *ports); /* NULL: none are given, or asked for */
 void reception_cut(struct reception *reception, uint32_t to, uint32_t life);
 uint32_t reception_life(struct reception *reception, uint32_t task);
 uint32_t reception_revive(struct reception *reception, uint32_t task);

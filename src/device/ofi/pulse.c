@@ -14,6 +14,8 @@
  * must bring something, whatever the others do. There is no going over to another one, as what was
  * written through the first may still get there after what is written later.
  *
+ * Before a link is cut both ends tell each other the ports of their connections, see sever.c.
+ *
  * Who does not advance answers neither and is not dead, however long it takes: what proves a cut is
  * that both contexts have looked into empty queues several times meanwhile. A link that never
  * worked in this life has longer: connections are made by processes. Costs nothing where nothing is
@@ -31,6 +33,8 @@
 #define LOOKS 12u
 #define LOOKS_QUIET 3u
 #define ANSWERS_MIN 5u
+/* The question before the last of these and the last one exchange ports: others rarely matter. */
+#define ANSWERS_PORTS (ANSWERS_MIN - 2)
 /* More time for a link that nothing has ever come over. */
 #define UNPROVEN_FACTOR 12u
 
@@ -71,13 +75,21 @@ static void cut(struct ofi_link *link, uint64_t now)
     memset(pulse, 0, sizeof(*pulse));
 }
 
-static void question(struct ofi_link *link)
+static int say(struct ofi_link *link, bool answer, bool with_ports)
 {
     struct ofi_slot *slot = link->slot;
+    struct ofi_ports ports;
 
+    if (with_ports)
+        ofi_ports_find(link, &ports);
+    return reception_pulse(slot->device->reception, slot->endpoint, link->path.endpoint, answer,
+                           with_ports ? &ports : NULL);
+}
+
+static void question(struct ofi_link *link)
+{
     ofi_link_report(link, true);
-    link->pulse.asked =
-        reception_pulse(slot->device->reception, slot->endpoint, link->path.endpoint, false) == 0;
+    link->pulse.asked = say(link, false, link->pulse.answers >= ANSWERS_PORTS) == 0;
 }
 
 /* `empty`: our queue holds nothing that has not been looked at. */
@@ -126,8 +138,8 @@ static void answer_all(struct ofi_slot *slot)
 
         if (!link->pulse.owed)
             continue;
-        link->pulse.owed = false;
-        reception_pulse(slot->device->reception, slot->endpoint, link->path.endpoint, true);
+        say(link, true, link->pulse.owed_ports);
+        link->pulse.owed = link->pulse.owed_ports = false;
     }
 }
 
@@ -151,14 +163,27 @@ void ofi_pulse_tend(struct ofi_slot *slot)
         examine(list_entry(item, struct ofi_link, link), now, look_ns, empty);
 }
 
+static void take_ports(struct ofi_link *link, const struct ofi_name *name)
+{
+    struct ofi_ports *ports = &link->ports;
+    size_t bytes = name->bytes < sizeof(ports->port) ? name->bytes : sizeof(ports->port);
+
+    ports->known_at = clock_now_ns();
+    ports->count = (uint32_t)(bytes / sizeof(ports->port[0]));
+    memcpy(ports->port, name->name, ports->count * sizeof(ports->port[0]));
+}
+
 void ofi_pulse_take(struct ofi_slot *slot, const struct ofi_notice *notice)
 {
     struct ofi_link *link = u64map_get(&slot->map, notice->endpoint);
 
     if (link == NULL || notice->life != link->life)
         return;
+    if (notice->count != 0)
+        take_ports(link, &notice->name);
     if (notice->kind == NOTICE_PULSE) {
         link->pulse.owed = true;
+        link->pulse.owed_ports = link->pulse.owed_ports || notice->count != 0;
         slot->pulse_owed = true;
         return;
     }

@@ -256,7 +256,8 @@ static void take_message(void *cookie, struct connection *connection, const stru
     struct reception *reception = cookie;
     const struct ofi_device *device = reception->device;
     uint32_t life = connection->hello.life;
-    struct ofi_notice notice = {.endpoint = message->from, .life = life, .name = message->name};
+    struct ofi_notice notice = {
+        .endpoint = message->from, .life = life, .count = message->count, .name = message->name};
 
     if (ofi_task(message->from) != connection->task ||
         ofi_task(message->to) != device->bootstrap->task ||
@@ -283,7 +284,6 @@ static void take_message(void *cookie, struct connection *connection, const stru
         break;
     case MESSAGE_LEAVE:
         notice.counted = true;
-        notice.count = message->count;
         notice.kind = NOTICE_CLOSED;
         break;
     default:

@@ -8,9 +8,10 @@
  * what the kernel has received is thrown away; the provider then gives back what is under way.
  *
  * A connection that we made leads to the very address of the other endpoint. One that we accepted
- * shows our own port and the other's host only: it is shut down when nobody lives at that host.
- * Where just one of several has fallen silent (pulse.c) those stay. Of providers without sockets
- * nothing is found.
+ * shows our own port and the other's host, and a port that tells nothing: it is shut down when
+ * nobody lives at that host, or when the other one has named the port as one of its own, as those
+ * do whose link has fallen silent while they live (pulse.c). Of providers without sockets nothing
+ * is found.
  */
 #include <dirent.h>
 #include <netinet/in.h>
@@ -19,6 +20,7 @@
 #include <sys/socket.h>
 
 #include "device/ofi/ofi.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 union name {
@@ -73,17 +75,68 @@ static bool is_inhabited(struct ofi_slot *slot, const union name *host)
     return false;
 }
 
-static bool leads_to(int fd, const union name *mine, const union name *theirs, bool whole_host)
+static in_port_t own_port(int fd)
 {
-    union name here = {0}, there = {0};
-    socklen_t here_bytes = sizeof(here), there_bytes = sizeof(there);
+    union name here = {0};
+    socklen_t bytes = sizeof(here);
 
-    if (getpeername(fd, &there.any, &there_bytes) != 0 || !host_equal(&there, theirs))
+    return getsockname(fd, &here.any, &bytes) == 0 && is_internet(&here) ? port_of(&here) : 0;
+}
+
+/* Where the other end is, when it is on that host. */
+static bool is_from(int fd, const union name *host, in_port_t *port)
+{
+    union name there = {0};
+    socklen_t bytes = sizeof(there);
+
+    if (getpeername(fd, &there.any, &bytes) != 0 || !host_equal(&there, host))
         return false;
-    if (port_of(&there) == port_of(theirs))
-        return true;
-    return whole_host && getsockname(fd, &here.any, &here_bytes) == 0 && is_internet(&here) &&
-           port_of(&here) == port_of(mine);
+    *port = port_of(&there);
+    return true;
+}
+
+/* The other one has said so, not long ago: others get the port some day. */
+static bool is_named(const struct ofi_link *link, in_port_t port)
+{
+    const struct ofi_ports *ports = &link->ports;
+    uint64_t most = link->slot->device->peer_timeout_ms * UINT64_C(1000000);
+
+    if (ports->count == 0 || clock_now_ns() - ports->known_at > most)
+        return false;
+    for (uint32_t i = 0; i < ports->count; i++)
+        if (ports->port[i] == port)
+            return true;
+    return false;
+}
+
+/* -1: there are no more. */
+static int next_descriptor(DIR *directory)
+{
+    struct dirent *entry;
+
+    while (directory != NULL && (entry = readdir(directory)) != NULL)
+        if (entry->d_name[0] != '.')
+            return atoi(entry->d_name);
+    return -1;
+}
+
+/* More than there is room for are left out. */
+void ofi_ports_find(struct ofi_link *link, struct ofi_ports *ports)
+{
+    union name theirs;
+    DIR *directory;
+    in_port_t port;
+    int fd;
+
+    *ports = (struct ofi_ports){0};
+    if (!name_of(link, &theirs))
+        return;
+    directory = opendir("/proc/self/fd");
+    while (ports->count < OFI_PORTS_MAX && (fd = next_descriptor(directory)) >= 0)
+        if (is_from(fd, &theirs, &port) && port == port_of(&theirs))
+            ports->port[ports->count++] = own_port(fd);
+    if (directory != NULL)
+        closedir(directory);
 }
 
 /* What the kernel has received goes, too; the provider finds the end. */
@@ -103,9 +156,9 @@ void ofi_sever(struct ofi_link *link)
     struct ofi_slot *slot = link->slot;
     union name mine = {0}, theirs;
     DIR *directory;
-    struct dirent *entry;
+    in_port_t port;
     bool whole_host;
-    int count = 0;
+    int fd, count = 0;
 
     if (!name_of(link, &theirs))
         return;
@@ -113,12 +166,11 @@ void ofi_sever(struct ofi_link *link)
            slot->name.bytes < sizeof(mine) ? slot->name.bytes : sizeof(mine));
     whole_host = is_internet(&mine) && !is_inhabited(slot, &theirs);
     directory = opendir("/proc/self/fd");
-    while (directory != NULL && (entry = readdir(directory)) != NULL) {
-        int fd = atoi(entry->d_name);
-
-        if (entry->d_name[0] != '.' && leads_to(fd, &mine, &theirs, whole_host))
+    while ((fd = next_descriptor(directory)) >= 0)
+        if (is_from(fd, &theirs, &port) &&
+            (port == port_of(&theirs) ||
+             ((whole_host || is_named(link, port)) && own_port(fd) == port_of(&mine))))
             count += end(fd);
-    }
     if (directory != NULL)
         closedir(directory);
     log_debug("ofi: %d connections to endpoint %u ended", count, link->path.endpoint);
