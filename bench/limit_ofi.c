@@ -9,13 +9,15 @@
  * one queue that is polled all the time, fi_write and fi_read of memory that is registered once.
  *
  * PAMI_OFI_PROVIDER names the provider, else it is the one that the ofi device takes where there is
- * no hardware; PAMI_OFI_INTERFACE is an address (default 127.0.0.1).
+ * no hardware; PAMI_OFI_INTERFACE is the name of an interface or an address (default 127.0.0.1).
  */
 #include "onesided.h"
 #include "pair.h"
 #include "pingpong.h"
 #include "stream.h"
 
+#include <ifaddrs.h>
+#include <netdb.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -82,11 +84,32 @@ static void check(const char *call, long result)
 
 /* ---- the endpoint ---------------------------------------------------------------------------- */
 
+/* The IPv4 address of the interface that has that name, else what it says. */
+static void own_address(char *text, size_t size)
+{
+    const char *wanted = getenv("PAMI_OFI_INTERFACE");
+    struct ifaddrs *all = NULL;
+
+    snprintf(text, size, "%s", wanted != NULL && *wanted != '\0' ? wanted : "127.0.0.1");
+    if (getifaddrs(&all) != 0) {
+        return;
+    }
+    for (struct ifaddrs *entry = all; entry != NULL && wanted != NULL; entry = entry->ifa_next) {
+        if (entry->ifa_addr != NULL && entry->ifa_addr->sa_family == AF_INET &&
+            strcmp(entry->ifa_name, wanted) == 0) {
+            getnameinfo(entry->ifa_addr, sizeof(struct sockaddr_in), text, (socklen_t)size, NULL, 0,
+                        NI_NUMERICHOST);
+        }
+    }
+    freeifaddrs(all);
+}
+
 static struct fi_info *find_provider(const char *name)
 {
-    const char *address = getenv("PAMI_OFI_INTERFACE");
+    char address[64];
     struct fi_info *hints = fi_allocinfo(), *found = NULL;
 
+    own_address(address, sizeof(address));
     hints->caps = FI_MSG | FI_RMA | FI_MULTI_RECV;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
@@ -96,8 +119,7 @@ static struct fi_info *find_provider(const char *name)
     hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
     hints->tx_attr->msg_order = hints->rx_attr->msg_order = FI_ORDER_SAS;
     hints->fabric_attr->prov_name = strdup(name);
-    if (fi_getinfo(FI_VERSION(1, 11), address != NULL ? address : "127.0.0.1", NULL, FI_SOURCE,
-                   hints, &found) != 0) {
+    if (fi_getinfo(FI_VERSION(1, 11), address, NULL, FI_SOURCE, hints, &found) != 0) {
         found = NULL;
     }
     fi_freeinfo(hints);
