@@ -70,7 +70,12 @@ static const struct preference preferences[] = {
     {PAMI_XFER_BARRIER, "Dissemination", ALL_SIZES, 4, NODES_SEVERAL},
     {PAMI_XFER_BARRIER, "Tree8", ALL_SIZES, 16, NODES_SEVERAL},
     {PAMI_XFER_BROADCAST, "Flat", 4 * K, 16, NODES_SEVERAL},
+    {PAMI_XFER_BROADCAST, "Hierarchical", 48 * K, ALL_MEMBERS, NODES_SEVERAL},
+    {PAMI_XFER_BROADCAST, "MultiLeader", 256 * K, 8, NODES_SEVERAL},
     {PAMI_XFER_REDUCE, "Flat", 4 * K, 16, NODES_SEVERAL},
+    {PAMI_XFER_REDUCE, "HalvedBinomial", 32 * K, 16, NODES_PAIRS},
+    {PAMI_XFER_REDUCE, "HalvedBinomial", 256 * K, 8, NODES_PAIRS},
+    {PAMI_XFER_REDUCE, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
     {PAMI_XFER_ALLREDUCE, "LastSpeaks", 1 * K, 8, NODES_SEVERAL},
     {PAMI_XFER_ALLREDUCE, "MultiLeader", 32 * K, 8, NODES_PAIRS},
     {PAMI_XFER_ALLREDUCE, "Ring", 128 * K, 8, NODES_PAIRS},
@@ -111,8 +116,6 @@ static const struct preference preferences[] = {
     {PAMI_XFER_BROADCAST, "Binomial", ALL_SIZES, ALL_MEMBERS},
 
     {PAMI_XFER_REDUCE, "Binomial", 32 * K, ALL_MEMBERS},
-    {PAMI_XFER_REDUCE, "PipelinedBinomial", 256 * K, ALL_MEMBERS, NODES_NETWORK},
-    {PAMI_XFER_REDUCE, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
     {PAMI_XFER_REDUCE, "Rabenseifner", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_REDUCE, "Binomial", ALL_SIZES, ALL_MEMBERS},
 
