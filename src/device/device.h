@@ -183,6 +183,7 @@ struct remote_access {
 /* Completion of a get or put that could not finish inside the call. */
 struct transfer {
     void (*done)(struct transfer *, int error);
+    bool alone; /* the other end waits for it, and does nothing else meanwhile */
 };
 
 /*

@@ -64,6 +64,7 @@ void send_to_be_pulled(struct send *send)
         send->lead = path->lead_bytes;
     send->pulled = true;
     peer->pulled++;
+    peer->replied = true;
 }
 
 /*

@@ -89,6 +89,7 @@ struct peer {
     struct receive *incoming; /* the message whose stream is under way */
     bool lead_unwanted;       /* ... was a lead, and the whole message is fetched */
     size_t pulled;            /* messages to it whose data it fetches */
+    bool replied;             /* there was one since data of its was fetched */
     struct list receives;     /* all receives from this peer that are not finished */
     bool unfenced;            /* messages were sent that no fence has covered */
     bool lost;                /* an operation of this epoch will never be complete */

@@ -225,14 +225,19 @@ static bool moved_by_others(struct p2p *p2p, struct receive *receive)
     return true;
 }
 
+/* A message with a lead, where large ones come and go by turns, has the wire to itself. */
 void rendezvous_begin(struct p2p *p2p, struct receive *receive)
 {
+    struct peer *peer = receive->peer;
+
     if (!receive->discard && (receive->mode == MESSAGE_PUSH || push_pays(p2p, receive))) {
         push_instead(p2p, receive);
         return;
     }
     if (moved_by_others(p2p, receive))
         return;
+    receive->transfer.alone = receive->lead != 0 && peer->replied && peer->pulled == 0;
+    peer->replied = false;
     list_push_back(&p2p->pulls, &receive->queue);
     p2p_retry_later(p2p);
     pull(p2p, receive);
