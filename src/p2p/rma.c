@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "p2p/rma_short.h"
 #include "util/error.h"
 #include "util/log.h"
 
@@ -456,53 +457,16 @@ int rma_progress(struct p2p *p2p)
 
 /* ---- the calls ---- */
 
-/* The short cut takes no more than this: it must not be in the way of the others' short code. */
-#define SHORT_CUT_BYTES ((size_t)4 << 10)
-
-/* The mapped memory of a short transfer that nothing is in the way of; NULL: the general way. */
-static inline char *short_cut(struct context *context, const pami_rma_t *rma,
-                              const pami_rma_addr_t *addr)
-{
-    struct peer *peer = context->p2p->last;
-
-    if (unlikely(peer == NULL || peer->endpoint != rma->dest || peer->gone || peer->puts != 0 ||
-                 rma->hints.use_shmem == PAMI_HINT_DISABLE || rma->bytes - 1 >= SHORT_CUT_BYTES ||
-                 addr->local == NULL || completion_reserve(&context->completions, 2) != 0))
-        return NULL;
-    return path_address(peer->path, (uint64_t)(uintptr_t)addr->remote, rma->bytes);
-}
-
-static inline void move_short(char *to, const char *from, size_t bytes)
-{
-    uint64_t word;
-
-    if (likely(bytes == sizeof(word))) {
-        memcpy(&word, from, sizeof(word));
-        memcpy(to, &word, sizeof(word));
-    } else {
-        memmove(to, from, bytes);
-    }
-}
-
 pami_result_t PAMI_Put(pami_context_t handle, pami_put_simple_t *parameters)
 {
     struct context *context = context_from_handle(handle);
-    char *to;
 
     if (unlikely(context == NULL))
         return error_set(PAMI_INVAL, "PAMI_Put: context: %s", context_fault(handle));
     if (unlikely(parameters == NULL))
         return error_set(PAMI_INVAL, "PAMI_Put: parameters: NULL");
-    to = short_cut(context, &parameters->rma, &parameters->addr);
-    if (likely(to != NULL)) {
-        misuse_check(context, "PAMI_Put");
-        move_short(to, parameters->addr.local, parameters->rma.bytes);
-        context->counters[COUNTER_PUT_HEAP]++;
-        context->counters[COUNTER_PUT_HEAP_BYTES] += parameters->rma.bytes;
-        context_complete(context, parameters->rma.done_fn, parameters->rma.cookie, PAMI_SUCCESS);
-        context_complete(context, parameters->put.rdone_fn, parameters->rma.cookie, PAMI_SUCCESS);
+    if (likely(rma_short_put(context, parameters)))
         return PAMI_SUCCESS;
-    }
     return rma_call(&(const struct rma_call){
         .function = "PAMI_Put",
         .context = context,
@@ -517,21 +481,13 @@ pami_result_t PAMI_Put(pami_context_t handle, pami_put_simple_t *parameters)
 pami_result_t PAMI_Get(pami_context_t handle, pami_get_simple_t *parameters)
 {
     struct context *context = context_from_handle(handle);
-    char *from;
 
     if (unlikely(context == NULL))
         return error_set(PAMI_INVAL, "PAMI_Get: context: %s", context_fault(handle));
     if (unlikely(parameters == NULL))
         return error_set(PAMI_INVAL, "PAMI_Get: parameters: NULL");
-    from = short_cut(context, &parameters->rma, &parameters->addr);
-    if (likely(from != NULL)) {
-        misuse_check(context, "PAMI_Get");
-        move_short(parameters->addr.local, from, parameters->rma.bytes);
-        context->counters[COUNTER_GET_HEAP]++;
-        context->counters[COUNTER_GET_HEAP_BYTES] += parameters->rma.bytes;
-        context_complete(context, parameters->rma.done_fn, parameters->rma.cookie, PAMI_SUCCESS);
+    if (likely(rma_short_get(context, parameters)))
         return PAMI_SUCCESS;
-    }
     return rma_call(&(const struct rma_call){
         .function = "PAMI_Get",
         .context = context,

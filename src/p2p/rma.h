@@ -1,7 +1,7 @@
 /*
  * One-sided transfers: what the files that make them share.
  *
- *   rma.c          the calls: checks, the short cut through the shared heap, choosing a way
+ *   rma.c          the calls: checks, choosing a way; rma_short.h: the short cut, shared heap
  *   rma_typed.c    typed transfers: calls, and pieces of both layouts side by side
  *   rma_copy.c     moving by load and store or by single copy, step by step
  *   rma_packets.c  the origin's side of transfers by packets

@@ -2,7 +2,7 @@
  * Who carries a request: the policy, and what learning has found.
  */
 #include "servers/model.h"
-#include "servers/servers.h"
+#include "servers/plain.h"
 #include "util/hash.h"
 
 static unsigned operation_bit(enum request_kind kind)
@@ -53,6 +53,8 @@ static enum learn_way learned(const struct request_call *call)
         learn_look(learner, &call->lane->budget, worthwhile(call, learner), call->lane->outstanding,
                    clock_ticks());
     learner->left--;
+    if (call->kind != REQUEST_FETCH)
+        plain_learned(call->lane, call->kind, learner);
     return (enum learn_way)learner->way;
 }
 
@@ -64,8 +66,10 @@ bool request_choose(struct request_call *call, struct server **server)
 
     *server = NULL;
     call->shared = SERVERS_LOAD(servers->active) != 0;
-    if (atomic_load_explicit(&servers->state, memory_order_acquire) == SERVERS_STOPPED)
+    if (atomic_load_explicit(&servers->state, memory_order_acquire) == SERVERS_STOPPED) {
+        plain_stopped(call->lane);
         return false;
+    }
     if (call->ordered) {
         *server = &servers->server[server_of(servers, call->dest)];
         return SERVERS_LOAD((*server)->dead) == 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "context/registry.h"
+#include "servers/plain.h"
 #include "servers/process.h"
 #include "util/error.h"
 
@@ -39,6 +40,7 @@ void lane_free(struct lane *lane)
     struct list *item;
 
     atomic_store_explicit(&lane->servers->lanes[lane->context->offset], NULL, memory_order_relaxed);
+    plain_end(lane);
     process_lane_end(lane);
     while ((item = list_pop_front(&lane->records)) != NULL)
         free(list_entry(item, struct lane_record, link));

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "context/registry.h"
+#include "p2p/rma_short.h"
+#include "servers/plain.h"
 #include "servers/process.h"
 #include "util/error.h"
 
@@ -278,8 +280,9 @@ pami_result_t request_no_memory(const struct request_call *call)
 
 /* ---- the calls ---- */
 
-/* The common case first, as it must cost next to nothing: learning has found that the client had
- * better make such calls by itself. The rest looks at whatever is unusual. */
+/* The common case first, as it must cost next to nothing: there is no question, or learning has
+ * found that the client had better make such calls by itself. The rest looks at whatever is
+ * unusual. */
 static inline bool is_plain(struct servers *servers, pami_context_t handle, enum request_kind kind,
                             size_t bytes, unsigned flags)
 {
@@ -287,8 +290,11 @@ static inline bool is_plain(struct servers *servers, pami_context_t handle, enum
     struct learner *learner;
     struct lane *lane;
 
-    if (unlikely(servers == NULL || context == NULL || flags != 0) ||
-        SERVERS_LOAD(servers->by_learning) == 0)
+    if (unlikely(servers == NULL || context == NULL || flags != 0))
+        return false;
+    if (likely(plain_take(servers, context, kind, bytes)))
+        return true;
+    if (SERVERS_LOAD(servers->by_learning) == 0)
         return false;
     lane = atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
     if (unlikely(lane == NULL || lane->context != context))
@@ -336,9 +342,12 @@ __attribute__((noinline)) static pami_result_t put_otherwise(pamix_servers_t ser
 pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
                                 const pami_put_simple_t *parameters, unsigned flags)
 {
-    if (parameters != NULL && is_plain(servers, context, REQUEST_PUT, parameters->rma.bytes, flags))
-        return PAMI_Put(context, (pami_put_simple_t *)parameters);
-    return put_otherwise(servers, context, parameters, flags);
+    if (unlikely(parameters == NULL ||
+                 !is_plain(servers, context, REQUEST_PUT, parameters->rma.bytes, flags)))
+        return put_otherwise(servers, context, parameters, flags);
+    if (likely(rma_short_put(context, parameters)))
+        return PAMI_SUCCESS;
+    return PAMI_Put(context, (pami_put_simple_t *)parameters);
 }
 
 __attribute__((noinline)) static pami_result_t get_otherwise(pamix_servers_t servers,
@@ -374,9 +383,12 @@ __attribute__((noinline)) static pami_result_t get_otherwise(pamix_servers_t ser
 pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
                                 const pami_get_simple_t *parameters, unsigned flags)
 {
-    if (parameters != NULL && is_plain(servers, context, REQUEST_GET, parameters->rma.bytes, flags))
-        return PAMI_Get(context, (pami_get_simple_t *)parameters);
-    return get_otherwise(servers, context, parameters, flags);
+    if (unlikely(parameters == NULL ||
+                 !is_plain(servers, context, REQUEST_GET, parameters->rma.bytes, flags)))
+        return get_otherwise(servers, context, parameters, flags);
+    if (likely(rma_short_get(context, parameters)))
+        return PAMI_SUCCESS;
+    return PAMI_Get(context, (pami_get_simple_t *)parameters);
 }
 
 static bool has_null(const struct iovec *part)

@@ -13,6 +13,7 @@
 #include "client/async.h"
 #include "context/registry.h"
 #include "servers/model.h"
+#include "servers/plain.h"
 #include "servers/process.h"
 #include "util/cpu.h"
 #include "util/error.h"
@@ -58,6 +59,7 @@ static void policy_store(struct servers *servers, const pamix_servers_policy_t *
     atomic_store(&servers->active, policy->active != 0);
     atomic_store(&servers->learn, policy->learn != 0);
     atomic_store(&servers->by_learning, policy->learn != 0 && policy->few == 0);
+    plain_forbid(servers);
 }
 
 static pami_result_t policy_check(const char *function, const pamix_servers_policy_t *policy)
@@ -138,10 +140,11 @@ struct servers *servers_new(struct client_core *core, size_t count,
     const char *cpus = config != NULL ? config->cpus : NULL;
     const char *table = option_string(OPT_SERVERS_TABLE);
     pamix_servers_policy_t policy;
-    struct servers *servers = calloc(1, sizeof(*servers));
+    struct servers *servers = aligned_alloc(CACHE_LINE, sizeof(*servers));
 
     if (servers == NULL)
         return NULL;
+    memset(servers, 0, sizeof(*servers));
     servers->core = core;
     servers->count = (unsigned)count;
     servers->load_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
@@ -263,6 +266,7 @@ pami_result_t PAMIX_Servers_start(pamix_servers_t handle)
             ring_open(&servers->server[i].ring);
     }
     atomic_store(&servers->state, SERVERS_RUNNING);
+    plain_forbid(servers);
     mover_install(servers->core, &servers->mover);
     return PAMI_SUCCESS;
 }
@@ -414,7 +418,7 @@ pami_result_t PAMIX_Servers_query(pamix_servers_t handle, int server,
         if (lane == NULL)
             continue;
         status->forwarded += SERVERS_LOAD(lane->forwarded);
-        status->direct += SERVERS_LOAD(lane->direct);
+        status->direct += SERVERS_LOAD(lane->direct) - SERVERS_LOAD(servers->plain[i].left);
         status->refused += SERVERS_LOAD(lane->refused);
     }
     return PAMI_SUCCESS;

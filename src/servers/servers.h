@@ -5,6 +5,7 @@
  *   lane.c     what a context of the program has here
  *   request.c  the calls; a request's way to a server, and back
  *   choose.c   who carries a request
+ *   plain.c    calls that need no such question (plain.h)
  *   server.c   a server's side: takes requests from its ring and starts the operations
  *   servers.c  create, start, stop, destroy, policy, counters
  *   fetch.c    large messages: servers fetch the data
@@ -194,7 +195,18 @@ struct server {
     struct ring ring;
 };
 
+/* Operations as plain calls know them: sends of both kinds are one. */
+#define PLAIN_KINDS 3
+
+/* What a call looks at that needs no question, in a line of its own: see plain.h. */
+struct plain {
+    CACHE_ALIGNED const struct context *context;
+    atomic_uint left;                 /* calls until the next question; the owner's */
+    atomic_size_t below[PLAIN_KINDS]; /* bytes; whoever changes the policy takes them away */
+};
+
 struct servers {
+    struct plain plain[ENDPOINT_OFFSETS_MAX];
     struct client_core *core;
     unsigned count;
     bool processes;

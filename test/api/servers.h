@@ -42,6 +42,12 @@ static inline pamix_servers_policy_t servers_policy(pamix_servers_t servers)
     return policy;
 }
 
+static inline void servers_start(pamix_servers_t servers, const pamix_servers_policy_t *policy)
+{
+    CHECK_OK(PAMIX_Servers_set_policy(servers, policy));
+    CHECK_OK(PAMIX_Servers_start(servers));
+}
+
 static inline pamix_servers_status_t servers_status(pamix_servers_t servers)
 {
     pamix_servers_status_t status;

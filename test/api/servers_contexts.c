@@ -103,8 +103,7 @@ int main(void)
     policy = servers_policy(servers);
     policy.split = SPLIT;
     policy.active = 1;
-    CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
-    CHECK_OK(PAMIX_Servers_start(servers));
+    servers_start(servers, &policy);
     for (life = 0; life < LIVES; life++) {
         job_create_contexts(&job, 1);
         live();

@@ -147,8 +147,7 @@ int main(void)
     policy = servers_policy(servers);
     policy.split = SPLIT;
     policy.batch = 1;
-    CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
-    CHECK_OK(PAMIX_Servers_start(servers));
+    servers_start(servers, &policy);
     first_requests();
     send_all();
     settle();

@@ -1,0 +1,69 @@
+/*
+ * The short cut of one-sided transfers: a few bytes of a shared heap, which are moved inside the
+ * call. Here for whoever makes such calls in the user's name and has nothing to spare.
+ */
+#ifndef LIBPAMI_P2P_RMA_SHORT_H
+#define LIBPAMI_P2P_RMA_SHORT_H
+
+#include "p2p/p2p.h"
+
+/* The short cut takes no more than this: it must not be in the way of the others' short code. */
+#define RMA_SHORT_BYTES ((size_t)4 << 10)
+
+/* The mapped memory of a short transfer that nothing is in the way of; NULL: the general way. */
+static inline char *rma_short_at(struct context *context, const pami_rma_t *rma,
+                                 const pami_rma_addr_t *addr)
+{
+    struct peer *peer = context->p2p->last;
+
+    if (unlikely(peer == NULL || peer->endpoint != rma->dest || peer->gone || peer->puts != 0 ||
+                 rma->hints.use_shmem == PAMI_HINT_DISABLE || rma->bytes - 1 >= RMA_SHORT_BYTES ||
+                 addr->local == NULL || completion_reserve(&context->completions, 2) != 0))
+        return NULL;
+    return path_address(peer->path, (uint64_t)(uintptr_t)addr->remote, rma->bytes);
+}
+
+static inline void rma_short_move(char *to, const char *from, size_t bytes)
+{
+    uint64_t word;
+
+    if (likely(bytes == sizeof(word))) {
+        memcpy(&word, from, sizeof(word));
+        memcpy(to, &word, sizeof(word));
+    } else {
+        memmove(to, from, bytes);
+    }
+}
+
+/* As PAMI_Put; false: nothing was done. `context` and `put` have been checked. */
+static inline bool rma_short_put(struct context *context, const pami_put_simple_t *put)
+{
+    char *to = rma_short_at(context, &put->rma, &put->addr);
+
+    if (unlikely(to == NULL))
+        return false;
+    misuse_check(context, "PAMI_Put");
+    rma_short_move(to, put->addr.local, put->rma.bytes);
+    context->counters[COUNTER_PUT_HEAP]++;
+    context->counters[COUNTER_PUT_HEAP_BYTES] += put->rma.bytes;
+    context_complete(context, put->rma.done_fn, put->rma.cookie, PAMI_SUCCESS);
+    context_complete(context, put->put.rdone_fn, put->rma.cookie, PAMI_SUCCESS);
+    return true;
+}
+
+/* As PAMI_Get. */
+static inline bool rma_short_get(struct context *context, const pami_get_simple_t *get)
+{
+    char *from = rma_short_at(context, &get->rma, &get->addr);
+
+    if (unlikely(from == NULL))
+        return false;
+    misuse_check(context, "PAMI_Get");
+    rma_short_move(get->addr.local, from, get->rma.bytes);
+    context->counters[COUNTER_GET_HEAP]++;
+    context->counters[COUNTER_GET_HEAP_BYTES] += get->rma.bytes;
+    context_complete(context, get->rma.done_fn, get->rma.cookie, PAMI_SUCCESS);
+    return true;
+}
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * Which calls are plain.
+ */
+#include "servers/plain.h"
+
+#define CLASSES 17    /* up to 64 KiB: beyond, a question costs nothing to speak of */
+#define STOPPED 1024u /* calls until the next look whether servers are still stopped */
+
+/* Calls until the next question, all counted by now. */
+static void set_left(struct lane *lane, struct plain *plain, unsigned left)
+{
+    servers_count(&lane->direct, (unsigned long long)left - SERVERS_LOAD(plain->left));
+    atomic_store_explicit(&plain->left, left, memory_order_relaxed);
+}
+
+static struct plain *plain_of(struct lane *lane)
+{
+    struct plain *plain = &lane->servers->plain[lane->context->offset];
+
+    plain->context = lane->context;
+    return plain;
+}
+
+static size_t plain_below(const struct learner *learners)
+{
+    size_t below = 0;
+
+    for (unsigned class = 0; class < CLASSES; class ++) {
+        const struct learner *learner = &learners[class];
+
+        if (learner->begun == 0)
+            continue;
+        if (!learn_rests(learner) || learner->found != LEARN_PLAIN)
+            break;
+        below = (size_t)1 << class;
+    }
+    return below;
+}
+
+void plain_learned(struct lane *lane, enum request_kind kind, struct learner *learner)
+{
+    const struct learner *learners = lane->learners[plain_kind(kind)];
+    struct plain *plain = plain_of(lane);
+    atomic_size_t *below = &plain->below[plain_kind(kind)];
+
+    atomic_store(below, plain_below(learners));
+    if (learner < learners + CLASSES &&
+        ((size_t)1 << (learner - learners)) <= SERVERS_LOAD(*below)) {
+        set_left(lane, plain, learner->left);
+        learner->left = 0;
+    }
+    if (atomic_load(&lane->servers->by_learning) == 0)
+        atomic_store(below, 0);
+}
+
+void plain_stopped(struct lane *lane)
+{
+    struct plain *plain = plain_of(lane);
+
+    for (unsigned kind = 0; kind < PLAIN_KINDS; kind++)
+        atomic_store(&plain->below[kind], SIZE_MAX);
+    set_left(lane, plain, STOPPED);
+    if (atomic_load(&lane->servers->state) != SERVERS_STOPPED)
+        for (unsigned kind = 0; kind < PLAIN_KINDS; kind++)
+            atomic_store(&plain->below[kind], 0);
+}
+
+void plain_end(struct lane *lane)
+{
+    struct plain *plain = &lane->servers->plain[lane->context->offset];
+
+    plain->context = NULL;
+    atomic_store_explicit(&plain->left, 0, memory_order_relaxed);
+}
+
+void plain_forbid(struct servers *servers)
+{
+    for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++)
+        for (unsigned kind = 0; kind < PLAIN_KINDS; kind++)
+            atomic_store(&servers->plain[i].below[kind], 0);
+}

@@ -1,0 +1,187 @@
+/*
+ * Plain calls of communication servers: which go by without a question, for how long, that they are
+ * counted once, and that whoever changes the policy is heard by the next call.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "servers/plain.h"
+
+#define OFFSET 3u
+
+struct world {
+    struct servers servers;
+    struct context context, other;
+    struct lane lane;
+};
+
+static struct world *begin(void)
+{
+    struct world *world = aligned_alloc(CACHE_LINE, sizeof(*world));
+
+    assert_non_null(world);
+    memset(world, 0, sizeof(*world));
+    world->context.offset = world->other.offset = OFFSET;
+    world->lane.servers = &world->servers;
+    world->lane.context = &world->context;
+    atomic_store(&world->servers.by_learning, 1);
+    atomic_store(&world->servers.state, SERVERS_RUNNING);
+    return world;
+}
+
+static bool put(struct world *world, size_t bytes)
+{
+    return plain_take(&world->servers, &world->context, REQUEST_PUT, bytes);
+}
+
+/* As PAMIX_Servers_query has it. */
+static unsigned long long direct(const struct world *world)
+{
+    return SERVERS_LOAD(world->lane.direct) - SERVERS_LOAD(world->servers.plain[OFFSET].left);
+}
+
+/* A put of so many bytes has been asked about, and rests. */
+static void rests(struct world *world, size_t bytes, unsigned left)
+{
+    struct learner *learner = learn_of(&world->lane, REQUEST_PUT, bytes);
+
+    *learner = (struct learner){.begun = 1, .left = left};
+    plain_learned(&world->lane, REQUEST_PUT, learner);
+}
+
+static void goes(struct world *world, size_t bytes, uint8_t found, uint8_t phase)
+{
+    struct learner *learner = learn_of(&world->lane, REQUEST_PUT, bytes);
+
+    *learner = (struct learner){.begun = 1, .left = 9, .found = found, .phase = phase};
+    plain_learned(&world->lane, REQUEST_PUT, learner);
+    assert_int_equal(learner->left, 9);
+}
+
+static void test_counted(void **state)
+{
+    struct world *world = begin();
+
+    (void)state;
+    assert_false(put(world, 8));
+    rests(world, 8, 100);
+    assert_int_equal(learn_of(&world->lane, REQUEST_PUT, 8)->left, 0);
+    assert_int_equal(direct(world), 0);
+    for (unsigned i = 1; i <= 100; i++) {
+        assert_true(put(world, i % 16));
+        assert_int_equal(direct(world), i);
+    }
+    assert_false(put(world, 8));
+    rests(world, 8, 50);
+    assert_true(put(world, 8));
+    rests(world, 8, 50); /* before the others are used up */
+    assert_int_equal(direct(world), 101);
+    free(world);
+}
+
+static void test_range(void **state)
+{
+    struct world *world = begin();
+
+    (void)state;
+    rests(world, 8, 100);
+    assert_false(put(world, 16));
+    assert_false(plain_take(&world->servers, &world->context, REQUEST_GET, 8));
+    assert_false(plain_take(&world->servers, &world->context, REQUEST_IMMEDIATE, 8));
+    rests(world, 1000, 100);
+    assert_true(put(world, 0) && put(world, 16) && put(world, 1023));
+    assert_false(put(world, 1024));
+    goes(world, 100, LEARN_SHARED, 0);
+    assert_true(put(world, 15));
+    assert_false(put(world, 16) || put(world, 1000));
+    goes(world, 100, LEARN_PLAIN, 2); /* on trial */
+    assert_false(put(world, 16) || put(world, 1000));
+    goes(world, 8, LEARN_SERVERS, 0);
+    assert_false(put(world, 0) || put(world, 8));
+    free(world);
+}
+
+static void test_large(void **state)
+{
+    struct world *world = begin();
+    struct learner *learner = learn_of(&world->lane, REQUEST_PUT, 65536);
+
+    (void)state;
+    rests(world, 65535, 10);
+    assert_true(put(world, 65535));
+    *learner = (struct learner){.begun = 1, .left = 10};
+    plain_learned(&world->lane, REQUEST_PUT, learner);
+    assert_int_equal(learner->left, 10);
+    assert_false(put(world, 65536));
+    assert_int_equal(direct(world), 1);
+    free(world);
+}
+
+static void test_forbidden(void **state)
+{
+    struct world *world = begin();
+
+    (void)state;
+    rests(world, 8, 100);
+    assert_true(put(world, 8));
+    plain_forbid(&world->servers);
+    assert_false(put(world, 8));
+    assert_int_equal(direct(world), 1);
+    atomic_store(&world->servers.by_learning, 0);
+    rests(world, 8, 100);
+    assert_false(put(world, 8));
+    assert_int_equal(direct(world), 1);
+    free(world);
+}
+
+static void test_stopped(void **state)
+{
+    struct world *world = begin();
+
+    (void)state;
+    atomic_store(&world->servers.state, SERVERS_STOPPED);
+    plain_stopped(&world->lane);
+    assert_true(put(world, 8) && put(world, SIZE_MAX - 1));
+    assert_true(plain_take(&world->servers, &world->context, REQUEST_IMMEDIATE, 8));
+    atomic_store(&world->servers.state, SERVERS_RUNNING);
+    plain_forbid(&world->servers);
+    assert_false(put(world, 8));
+    plain_stopped(&world->lane); /* started just then */
+    assert_false(put(world, 8));
+    assert_int_equal(direct(world), 3);
+    free(world);
+}
+
+static void test_another_context(void **state)
+{
+    struct world *world = begin();
+
+    (void)state;
+    rests(world, 8, 100);
+    assert_false(plain_take(&world->servers, &world->other, REQUEST_PUT, 8));
+    plain_end(&world->lane);
+    assert_false(put(world, 8));
+    world->lane = (struct lane){.servers = &world->servers, .context = &world->other};
+    rests(world, 8, 100);
+    assert_int_equal(direct(world), 0);
+    assert_true(plain_take(&world->servers, &world->other, REQUEST_PUT, 8));
+    assert_int_equal(direct(world), 1);
+    free(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counted), cmocka_unit_test(test_range),
+        cmocka_unit_test(test_large),   cmocka_unit_test(test_forbidden),
+        cmocka_unit_test(test_stopped), cmocka_unit_test(test_another_context),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
