@@ -926,9 +926,9 @@ pami_result_t PAMI_Geometry_algorithms_num(pami_geometry_t geometry, pami_xfer_t
 
 /*
  * Fill in handles and metadata of the first num0 always-usable and the first num1 must-query
- * algorithms, best first; the same position means the same algorithm on all members. Metadata
- * arrays may be NULL, any array may be when its length is 0. Handles are good on every context of
- * the task that is a member, until the geometry is destroyed or updated. Local, any thread.
+ * algorithms, best first; the same position means the same algorithm on all members. An array that
+ * is NULL is not wanted, whatever its length. Handles are good on every context of the task that is
+ * a member, until the geometry is destroyed or updated. Local, any thread.
  */
 pami_result_t PAMI_Geometry_algorithms_query(pami_geometry_t geometry, pami_xfer_type_t colltype,
                                              pami_algorithm_t *algs0, pami_metadata_t *mdata0,

@@ -154,19 +154,23 @@ struct geometry *algorithm_handle_geometry(pami_algorithm_t handle)
 
 /* ---- metadata ---- */
 
-/* The arguments as one of this task's members would give them: which one is not known here. */
+/* The arguments as one of this task's members would give them: which one is not known here. That
+ * they suit none of them is an answer, which leaves the text of the latest failure as it is. */
 static bool read_arguments(struct collective *collective, struct geometry *geometry,
                            struct group *group, const struct pami_xfer_t *in)
 {
     pami_xfer_type_t type = algorithm_handle_type(in->algorithm);
     uint32_t task = geometry->client->core->task;
+    char text[ERROR_TEXT_MAX];
 
+    PAMI_Error_text(text, sizeof(text));
     for (uint32_t offset = 0; offset < ENDPOINT_OFFSETS_MAX; offset++) {
         group->rank = topology_rank(&geometry->topology, endpoint_make(task, offset));
         if (group->rank == TOPOLOGY_NO_RANK)
             continue;
         if (collective_read(collective, type, group, &in->cmd) == PAMI_SUCCESS)
             return true;
+        error_set(PAMI_SUCCESS, "%s", text);
     }
     return false;
 }

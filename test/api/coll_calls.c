@@ -79,7 +79,7 @@ static void beginnings(void)
     }
 }
 
-/* Arrays may be missing, or shorter than the lists. */
+/* Arrays may be missing, also for lists that have entries, or shorter than the lists. */
 static void short_arrays(pami_xfer_type_t type)
 {
     struct algorithms all = algorithms_of(world_of(&job), type);
@@ -92,6 +92,31 @@ static void short_arrays(pami_xfer_type_t type)
     CHECK_OK(
         PAMI_Geometry_algorithms_query(world_of(&job), type, two, &metadata, 1, NULL, NULL, 0));
     CHECK(strcmp(metadata.name, all.metadata[0][0].name) == 0);
+    memset(&metadata, 0, sizeof metadata);
+    CHECK_OK(PAMI_Geometry_algorithms_query(world_of(&job), type, NULL, &metadata, 1, NULL, NULL,
+                                            all.count[1]));
+    CHECK(strcmp(metadata.name, all.metadata[0][0].name) == 0);
+    CHECK_OK(PAMI_Geometry_algorithms_query(world_of(&job), type, NULL, NULL, all.count[0], NULL,
+                                            NULL, all.count[1]));
+    algorithms_free(&all);
+}
+
+/* "No" is an answer of check_fn, no failure: a text that is there stays, and none comes. */
+static void check_without_text(pami_xfer_type_t type)
+{
+    struct algorithms all = algorithms_of(world_of(&job), type);
+    struct told told;
+    char before[512];
+
+    CHECK_RESULT(PAMI_Geometry_algorithms_num(NULL, type, all.count), PAMI_INVAL);
+    snprintf(before, sizeof before, "%s", test_text());
+    for (size_t i = 0; i < all.count[1]; i++) {
+        pami_xfer_t xfer = coll_xfer(all.handle[1][i], &told);
+
+        memset(&xfer.cmd, 0, sizeof xfer.cmd); /* no operator */
+        CHECK(all.metadata[1][i].check_fn(&xfer).bitmask != 0);
+        CHECK(strcmp(test_text(), before) == 0);
+    }
     algorithms_free(&all);
 }
 
@@ -230,6 +255,7 @@ int main(void)
     for (size_t i = 0; i < OP_TYPES; i++) {
         names_of(op_types[i]);
         short_arrays(op_types[i]);
+        check_without_text(op_types[i]);
     }
     other_contexts();
     from_callbacks();
