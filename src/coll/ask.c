@@ -46,7 +46,8 @@ static size_t look(struct context *context, bool now)
         if (!doubt_grows(&instance->doubt, (uint64_t)instance->complete + 1, now))
             continue;
         step_doubts(instance, ask);
-        asked++;
+        if (++asked == ASK_MOST && !now)
+            break;
     }
     return asked + shared_ask(context->shared, now) + aggregate_ask(context->coll->aggregate, now);
 }

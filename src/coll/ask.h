@@ -10,7 +10,9 @@
  * often. One that has not begun it and knows of a member that has gone answers: programs stop at
  * the first error, so it may never begin.
  *
- * So nothing is asked where members are on time, and who is late gets a few short messages.
+ * So nothing is asked where members are on time, and who is late gets a few short messages. Where
+ * thousands of collectives wait, a look asks about the first few only: questions about all of them
+ * would hold up what these wait for.
  */
 #ifndef LIBPAMI_COLL_ASK_H
 #define LIBPAMI_COLL_ASK_H
@@ -22,6 +24,9 @@
 struct context;
 struct flight;
 struct flight_head;
+
+/* Machines, and arenas, that a look asks about. */
+#define ASK_MOST 64u
 
 /* About one thing that may be stuck. All 0: none yet. */
 struct doubt {

@@ -21,6 +21,7 @@
 #include "coll/gone.h"
 #include "coll/shared/shared.h"
 #include "p2p/message.h"
+#include "util/hash.h"
 #include "util/log.h"
 #include "util/option.h"
 
@@ -212,17 +213,19 @@ static void answer(struct arena *arena, const struct arena_note *note)
 
 /* ---- notes ---- */
 
-struct arena *arena_find(const struct shared *shared, uint64_t identity, uint32_t channel)
+static struct arena **bucket_of(struct shared *shared, uint64_t identity)
 {
-    struct list *item;
+    return &shared->buckets[hash_of(identity) % ARENA_BUCKETS];
+}
 
-    list_for_each (item, &shared->arenas) {
-        struct arena *arena = list_entry(item, struct arena, link);
+struct arena *arena_find(struct shared *shared, uint64_t identity, uint32_t channel)
+{
+    struct arena *arena = *bucket_of(shared, identity);
 
-        if (arena->identity == identity && arena->channel == channel && !arena->closing)
-            return arena;
-    }
-    return NULL;
+    while (arena != NULL &&
+           (arena->identity != identity || arena->channel != channel || arena->closing))
+        arena = arena->next;
+    return arena;
 }
 
 static void keep_offer(struct shared *shared, const struct arena_note *note)
@@ -339,6 +342,8 @@ static struct arena *arena_new(struct shared *shared, const struct group *group)
     list_init(&arena->machines);
     list_init(&arena->active);
     list_push_back(&shared->arenas, &arena->link);
+    arena->next = *bucket_of(shared, arena->identity);
+    *bucket_of(shared, arena->identity) = arena;
     for (uint32_t i = 0; i < group->size; i++) {
         arena->endpoints[i] = topology_endpoint(group->topology, i);
         if (i != group->rank && message_expect(shared->context, arena->endpoints[i]) != 0)
@@ -402,6 +407,16 @@ void shared_gone(struct shared *shared, uint32_t endpoint)
     }
 }
 
+static void take_out(struct arena *arena)
+{
+    struct arena **link = bucket_of(arena->shared, arena->identity);
+
+    while (*link != arena)
+        link = &(*link)->next;
+    *link = arena->next;
+    list_remove(&arena->link);
+}
+
 void arena_drop(struct arena *arena)
 {
     struct device *device = core_heap_device(arena->shared->context->core);
@@ -411,7 +426,7 @@ void arena_drop(struct arena *arena)
     if (arena->block != NULL)
         device->ops->heap_free(device, arena->block);
     arena->shared->wide_bytes -= arena->wide_bytes;
-    list_remove(&arena->link);
+    take_out(arena);
     list_remove(&arena->active);
     free(arena->endpoints);
     free(arena);

@@ -45,6 +45,7 @@
 #define ARENA_SLICES 4u  /* there is room for; those that are not used are address space only */
 #define ARENA_INLINE 56u /* bytes of data beside a counter */
 #define ARENA_OVER UINT64_MAX
+#define ARENA_BUCKETS 512u /* a table to find them in; programs have had thousands */
 
 /* Stamps: the tick after which, and what was believed of it. */
 #define ARENA_CHECK_BITS 16
@@ -80,6 +81,7 @@ struct shared;
 /* A member's view. */
 struct arena {
     struct list link;   /* in shared.arenas */
+    struct arena *next; /* with the same hash, in shared.buckets */
     struct list active; /* in shared.active while it has something to do */
     struct shared *shared;
     uint64_t identity; /* of the geometry ... */
@@ -224,7 +226,8 @@ struct shared {
     size_t stream_bytes;    /* copies into slots of so much may go past the cache; see gauge.h */
     struct gauge gauges[2]; /* of copies of less than SHARED_MUCH, and of more */
     struct list arenas;
-    struct list offers; /* of arenas that are not wanted here yet */
+    struct arena *buckets[ARENA_BUCKETS]; /* the same, by identity, latest first */
+    struct list offers;                   /* of arenas that are not wanted here yet */
     struct list active; /* arenas with machines that have been started, or that are closing */
     struct retry retry; /* on the context's list while `active` is not empty */
     bool running;       /* inside a look at an arena */
@@ -317,7 +320,7 @@ static inline void arena_say_done_before(const struct arena *arena, uint64_t tic
         atomic_store_explicit(&line->count, tick, memory_order_release);
 }
 
-struct arena *arena_find(const struct shared *shared, uint64_t identity, uint32_t channel);
+struct arena *arena_find(struct shared *shared, uint64_t identity, uint32_t channel);
 
 static inline bool arena_is_behind(struct arena_position a, struct arena_position b)
 {

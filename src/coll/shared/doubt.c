@@ -60,15 +60,18 @@ static bool wants_to_ask(struct arena *arena, const struct shared_machine *machi
 size_t shared_ask(struct shared *shared, bool now)
 {
     struct list *item;
-    size_t asked = 0;
+    size_t asked = 0, about = 0;
 
     arena_reap(shared);
     list_for_each (item, &shared->arenas) {
         struct arena *arena = list_entry(item, struct arena, link);
         const struct shared_machine *machine = next_of(arena);
 
-        if (wants_to_ask(arena, machine, now))
-            asked += ask_members(arena, machine);
+        if (!wants_to_ask(arena, machine, now))
+            continue;
+        asked += ask_members(arena, machine);
+        if (++about == ASK_MOST && !now)
+            break;
     }
     return asked;
 }
