@@ -197,10 +197,12 @@ static bool same(const struct collective *a, const struct collective *b, uint32_
            same_sizes(a->recv_bytes, b->recv_bytes, count);
 }
 
+/* `whole` becomes the kept one, but for the types that the caller named it by. */
 struct machine *flow_kept(struct group *group, const struct algorithm *row,
                           struct collective *whole)
 {
     struct coll *coll = group->context->coll;
+    bool lasting = whole->lasting;
     struct list *item;
 
     list_for_each (item, &coll->flows) {
@@ -214,6 +216,7 @@ struct machine *flow_kept(struct group *group, const struct algorithm *row,
         flow->may_keep = false;
         collective_release(whole);
         *whole = flow->whole;
+        whole->lasting = lasting;
         return &flow->machine;
     }
     return NULL;
