@@ -280,11 +280,11 @@ static void post_parts(struct shared_machine *machine, uint64_t index)
 
 /* ---- taking ---- */
 
-/* The own data of an all-gather or scan were posted at the call, and the source need not have them
- * any more. */
+/* Little that is to be combined in its own place: from the slot it goes there at once. */
 static bool reads_slot(const struct shared_machine *machine)
 {
-    return shared_block_bytes(&machine->call, machine->arena->rank) <= SHARED_KEEP_BYTES;
+    return machine->call.in_place &&
+           shared_block_bytes(&machine->call, machine->arena->rank) <= SHARED_KEEP_BYTES;
 }
 
 static void take_nothing(struct shared_machine *machine, uint64_t index)
@@ -341,13 +341,7 @@ static void take_allgather(struct shared_machine *machine, uint64_t index)
     uint32_t rank = machine->arena->rank;
 
     take_others(machine, index);
-    if (machine->call.in_place)
-        return;
-    if (reads_slot(machine))
-        write_map(&machine->call.recv, rank, start_of(machine, index),
-                  bytes_of(machine, rank, index), shared_slot(machine, index, rank));
-    else
-        copy_own(machine, 0, rank, start_of(machine, index), bytes_of(machine, rank, index));
+    copy_own(machine, 0, rank, start_of(machine, index), bytes_of(machine, rank, index));
 }
 
 static void take_gather(struct shared_machine *machine, uint64_t index)
