@@ -126,7 +126,7 @@ static void fall_back(struct shared_run *run)
     run->fell_back = true;
     run->again = false;
     fallback_start(&run->fallback, &run->machine, &run->collective,
-                   run->keeps ? &run->shared.call.send : NULL);
+                   run->keeps && !run->collective.in_place ? &run->shared.call.send : NULL);
 }
 
 /* There is no arena to say it in. */
@@ -179,6 +179,12 @@ static void on_done(struct shared_machine *shared, pami_result_t result)
 
 /* ---- the beginning ---- */
 
+/* One operand of each member. */
+static bool combines_whole(enum shared_kind kind)
+{
+    return kind == SHARED_REDUCE || kind == SHARED_ALLREDUCE || kind == SHARED_SCAN;
+}
+
 /*
  * What is contributed is read at the call. What goes into the own slot there and then is; what is
  * read later, because it is for oneself or the slot is not free, is copied. From the own slot it
@@ -196,8 +202,9 @@ static void keep_contribution(struct shared_run *run)
 
     if (packed)
         most = run->collective.bytes;
-    if (call->kind == SHARED_BARRIER || call->kind == SHARED_BROADCAST || call->in_place ||
-        most == 0 || most > room || (call->kind == SHARED_SCATTER && call->root != rank))
+    if (call->kind == SHARED_BARRIER || call->kind == SHARED_BROADCAST || most == 0 ||
+        most > room || (call->kind == SHARED_SCATTER && call->root != rank) ||
+        (call->in_place && !combines_whole(call->kind)))
         return;
     for (uint32_t i = 0; i < blocks; i++) {
         struct message_place source = area_place(&call->send, i, 0);
@@ -212,6 +219,7 @@ static void keep_contribution(struct shared_run *run)
                                    .blocks = packed ? BLOCKS_PACKED : BLOCKS_EQUAL,
                                    .distance = call->bytes,
                                    .starts = packed ? call->send.starts : NULL};
+    call->in_place = false;
     run->keeps = true;
 }
 
@@ -239,8 +247,10 @@ static void take_ticks(struct shared_run *run)
     struct shared_call *call = &run->shared.call; /* in place: it is large */
 
     if (run->again && shared_again(&run->shared, arena_tick(run->machine.sequence))) {
-        if (run->keeps)
+        if (run->keeps) {
             call->send = run->collective.send;
+            call->in_place = run->collective.in_place;
+        }
         run->keeps = false;
         run->has_ticks = true;
         return;

@@ -159,8 +159,8 @@ static const char *take_operands(const struct shared_machine *machine, uint64_t 
                                  uint64_t bytes)
 {
     const struct shared_call *call = &machine->call;
-    bool direct = bytes != 0 && is_plain(&call->recv) && !operator_is_user(call->op) &&
-                  (own_block == POSTED || !call->in_place);
+    bool direct =
+        bytes != 0 && is_plain(&call->recv) && !operator_is_user(call->op) && !call->in_place;
     char *into = direct ? data_at(&call->recv, 0, start) : machine->arena->shared->scratch[0];
 
     combine_slots(machine, index, count, shift, own_block, start, bytes, into);
@@ -280,13 +280,6 @@ static void post_parts(struct shared_machine *machine, uint64_t index)
 
 /* ---- taking ---- */
 
-/* Little that is to be combined in its own place: from the slot it goes there at once. */
-static bool reads_slot(const struct shared_machine *machine)
-{
-    return machine->call.in_place &&
-           shared_block_bytes(&machine->call, machine->arena->rank) <= SHARED_KEEP_BYTES;
-}
-
 static void take_nothing(struct shared_machine *machine, uint64_t index)
 {
     (void)machine, (void)index;
@@ -299,22 +292,16 @@ static void take_broadcast(struct shared_machine *machine, uint64_t index)
                   shared_slot(machine, index, machine->call.root));
 }
 
-/* `own`: block of the source with the own operand, or POSTED. */
-static void take_combined(struct shared_machine *machine, uint64_t index, uint32_t own)
+static void take_combined(struct shared_machine *machine, uint64_t index)
 {
-    take_operands(machine, index, machine->arena->size, 0, own, start_of(machine, index),
+    take_operands(machine, index, machine->arena->size, 0, 0, start_of(machine, index),
                   bytes_of(machine, 0, index));
-}
-
-static void take_allreduce(struct shared_machine *machine, uint64_t index)
-{
-    take_combined(machine, index, reads_slot(machine) ? POSTED : 0);
 }
 
 static void take_reduce(struct shared_machine *machine, uint64_t index)
 {
     if (is_root(machine))
-        take_combined(machine, index, 0);
+        take_combined(machine, index);
 }
 
 static void take_scan(struct shared_machine *machine, uint64_t index)
@@ -322,8 +309,8 @@ static void take_scan(struct shared_machine *machine, uint64_t index)
     uint32_t count = machine->arena->rank + !machine->call.exclusive;
 
     if (count > 0)
-        take_operands(machine, index, count, 0, reads_slot(machine) ? POSTED : 0,
-                      start_of(machine, index), bytes_of(machine, 0, index));
+        take_operands(machine, index, count, 0, 0, start_of(machine, index),
+                      bytes_of(machine, 0, index));
 }
 
 static void take_others(struct shared_machine *machine, uint64_t index)
@@ -459,7 +446,7 @@ const struct shared_row shared_rows[SHARED_KINDS] = {
     [SHARED_BARRIER] = {"barrier", everybody, post_nothing, all, take_nothing},
     [SHARED_BROADCAST] = {"broadcast", is_root, post_own, from_root, take_broadcast},
     [SHARED_REDUCE] = {"reduce", is_not_root, post_own, to_root, take_reduce},
-    [SHARED_ALLREDUCE] = {"allreduce", everybody, post_own, all, take_allreduce},
+    [SHARED_ALLREDUCE] = {"allreduce", everybody, post_own, all, take_combined},
     [SHARED_GATHER] = {"gather", is_not_root, post_own, to_root, take_gather},
     [SHARED_SCATTER] = {"scatter", is_root, post_parts, from_root, take_scatter},
     [SHARED_ALLGATHER] = {"allgather", everybody, post_own, all, take_allgather},
