@@ -45,7 +45,7 @@
 #define ARENA_SLICES 4u  /* there is room for; those that are not used are address space only */
 #define ARENA_INLINE 56u /* bytes of data beside a counter */
 #define ARENA_OVER UINT64_MAX
-#define ARENA_BUCKETS 512u /* a table to find them in; programs have had thousands */
+#define ARENA_BUCKETS 128u /* a table to find them in; programs have had thousands */
 
 /* Stamps: the tick after which, and what was believed of it. */
 #define ARENA_CHECK_BITS 16
