@@ -155,6 +155,19 @@ pami_result_t arguments_vector(struct reading *r, struct area_map *map, const st
     return PAMI_SUCCESS;
 }
 
+bool arguments_same_places(const struct side *side, const struct area_map *map, const void *base,
+                           uint64_t bytes)
+{
+    const struct type *type;
+
+    if (side->buffer != base || base == NULL)
+        return false;
+    type = type_complete_from_handle(side->type);
+    if (type == NULL || type_data_size(type) == 0)
+        return true;
+    return map->type == NULL ? type_is_contiguous(type) : type_same_places(type, map->type, bytes);
+}
+
 pami_result_t arguments_lists(struct reading *r, size_t entries)
 {
     r->to->lists = malloc((entries + 1) * sizeof(uint64_t));

@@ -54,6 +54,11 @@ pami_result_t arguments_regular(struct reading *r, struct area_map *map, const s
 pami_result_t arguments_vector(struct reading *r, struct area_map *map, const struct side *side,
                                uint64_t *sizes);
 
+/* Whether a side whose buffer is at the map's `base` has its `bytes` data bytes where the map has
+ * them. One buffer may hold two layouts; what is no type is no other layout. */
+bool arguments_same_places(const struct side *side, const struct area_map *map, const void *base,
+                           uint64_t bytes);
+
 /* Room for so many sizes in collective.lists. */
 pami_result_t arguments_lists(struct reading *r, size_t entries);
 

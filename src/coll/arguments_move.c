@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coll/arguments.h"
+#include "util/minmax.h"
 
 pami_result_t arguments_broadcast(struct reading *r, const pami_collective_t *given)
 {
@@ -40,7 +41,7 @@ static pami_result_t read_own(struct reading *r, const struct side *side, uint64
     pami_result_t result;
 
     r->to->in_place = arguments_in_place(side->buffer) ||
-                      (side->buffer == (void *)there.base && side->buffer != NULL);
+                      arguments_same_places(side, &there, there.base, expected);
     if (r->to->in_place) {
         *own = there;
         return PAMI_SUCCESS;
@@ -104,6 +105,14 @@ pami_result_t arguments_scatter(struct reading *r, const pami_collective_t *give
     return result == PAMI_SUCCESS ? read_share(r, &sides.recv, r->to->bytes) : result;
 }
 
+static void send_where_received(struct collective *to)
+{
+    to->send = to->recv;
+    if (to->send.type != NULL)
+        type_ref(to->send.type);
+    to->send_bytes = to->recv_bytes;
+}
+
 pami_result_t arguments_alltoall(struct reading *r, const pami_collective_t *given)
 {
     const pami_alltoall_t *x = &given->xfer_alltoall;
@@ -114,11 +123,11 @@ pami_result_t arguments_alltoall(struct reading *r, const pami_collective_t *giv
 
     if (result != PAMI_SUCCESS)
         return result;
-    to->in_place = arguments_in_place(x->sndbuf) || (x->sndbuf == x->rcvbuf && x->sndbuf != NULL);
+    to->in_place =
+        arguments_in_place(x->sndbuf) ||
+        arguments_same_places(&sides.send, &to->recv, x->rcvbuf, to->bytes * r->group->size);
     if (to->in_place) {
-        to->send = to->recv;
-        if (to->send.type != NULL)
-            type_ref(to->send.type);
+        send_where_received(to);
         return PAMI_SUCCESS;
     }
     result = arguments_regular(r, &to->send, &sides.send, BLOCKS_EQUAL, &sends);
@@ -234,6 +243,32 @@ pami_result_t arguments_scatterv(struct reading *r, const pami_collective_t *giv
                     {"rcvbuf", "rtype", "rtypecounts", (x)->rcvbuf, (x)->rtype, 0,                 \
                      (x)->rtypecounts, (x)->rdispls}})
 
+/* Whether both sides are one buffer, as a side without lists or a type says as well. */
+static bool is_exchange_in_place(const struct side *send, const void *rcvbuf)
+{
+    return arguments_in_place(send->buffer) ||
+           (send->buffer == rcvbuf && rcvbuf != NULL &&
+            (send->counts == NULL || send->displacements == NULL ||
+             type_complete_from_handle(send->type) == NULL));
+}
+
+/* Whether what goes to each member lies where that member's data comes. */
+static bool exchanges_same_places(const struct collective *to, uint32_t size,
+                                  const struct side *send, const void *rcvbuf)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < size; i++) {
+        if (to->send_bytes[i] != to->recv_bytes[i])
+            return false;
+        if (to->recv_bytes[i] != 0 &&
+            area_place(&to->send, i, 0).address != area_place(&to->recv, i, 0).address)
+            return false;
+        most = larger(most, to->recv_bytes[i]);
+    }
+    return arguments_same_places(send, &to->recv, rcvbuf, most);
+}
+
 pami_result_t arguments_alltoallv(struct reading *r, const pami_collective_t *given)
 {
     const struct sides sides = r->narrow ? SIDES_ALLTOALLV(&given->xfer_alltoallv_int)
@@ -248,17 +283,15 @@ pami_result_t arguments_alltoallv(struct reading *r, const pami_collective_t *gi
         return result;
     to->recv_bytes = to->lists;
     to->own_bytes = to->lists[r->group->rank];
-    to->in_place = arguments_in_place(sides.send.buffer) ||
-                   (sides.send.buffer == sides.recv.buffer && sides.send.buffer != NULL);
+    to->in_place = is_exchange_in_place(&sides.send, sides.recv.buffer);
     if (to->in_place) {
-        to->send = to->recv;
-        if (to->send.type != NULL)
-            type_ref(to->send.type);
-        to->send_bytes = to->recv_bytes;
+        send_where_received(to);
         return PAMI_SUCCESS;
     }
     result = arguments_vector(r, &to->send, &sides.send, to->lists + size);
     to->send_bytes = to->lists + size;
+    if (result == PAMI_SUCCESS)
+        to->in_place = exchanges_same_places(to, size, &sides.send, sides.recv.buffer);
     if (result == PAMI_SUCCESS && to->send_bytes[r->group->rank] != to->own_bytes)
         return arguments_mismatch(r, "stypecounts", to->send_bytes[r->group->rank], to->own_bytes);
     return result;

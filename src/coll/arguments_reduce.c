@@ -48,8 +48,8 @@ static pami_result_t read_reduction(struct reading *r, struct reduction *from)
         return arguments_wrong(r, "sndbuf", "PAMI_IN_PLACE on a member that is not the root");
     if (result != PAMI_SUCCESS)
         return result;
-    to->in_place = to->receives &&
-                   (given || (from->send.buffer == from->recv.buffer && from->send.buffer != NULL));
+    to->in_place = to->receives && (given || arguments_same_places(&from->send, &to->recv,
+                                                                   from->recv.buffer, receives));
     to->bytes = receives;
     if (given && type == NULL)
         type = type_complete_from_handle(from->recv.type);
@@ -121,7 +121,6 @@ pami_result_t arguments_reduce_scatter(struct reading *r, const pami_collective_
     const pami_reduce_scatter_t *x = &given->xfer_reduce_scatter;
     struct collective *to = r->to;
     uint32_t size = r->group->size;
-    bool in_place = arguments_in_place(x->sndbuf) || (x->sndbuf == x->rcvbuf && x->sndbuf != NULL);
     const struct side from = {"sndbuf",
                               "stype",
                               "rcounts",
@@ -173,7 +172,8 @@ pami_result_t arguments_reduce_scatter(struct reading *r, const pami_collective_
     to->send.starts = starts;
     arguments_map(&to->recv, x->rcvbuf, into);
     to->recv.blocks = BLOCKS_ONE;
-    to->in_place = in_place;
-    to->lasting = !in_place && type->permanent && into->permanent;
+    to->in_place = arguments_in_place(x->sndbuf) ||
+                   arguments_same_places(&from, &to->recv, x->rcvbuf, to->bytes);
+    to->lasting = !to->in_place && type->permanent && into->permanent;
     return read_operator(r, &operator, type, to->bytes);
 }

@@ -10,6 +10,7 @@
  */
 #include "type/layout.h"
 #include "type/type.h"
+#include "util/minmax.h"
 
 #include <string.h>
 
@@ -160,5 +161,29 @@ bool type_cursor_refill(struct type_cursor *cursor)
     cursor->reps--;
     cursor->at += cursor->stride - cursor->piece;
     cursor->left = cursor->piece;
+    return true;
+}
+
+bool type_same_places(const struct type *one, const struct type *other, size_t bytes)
+{
+    struct type_cursor a, b;
+
+    if (one == other || (one->flat && other->flat && one->first == other->first))
+        return true;
+    if (one->uniform && other->uniform && one->piece == other->piece)
+        return one->first == other->first && (one->stride == other->stride || bytes <= one->piece);
+    type_cursor_init(&a, one, NULL, 0);
+    type_cursor_init(&b, other, NULL, 0);
+    while (bytes > 0) {
+        void *at = NULL, *there = NULL;
+        size_t piece = bytes;
+
+        if (!type_cursor_refill(&a) || !type_cursor_refill(&b))
+            return false;
+        piece = smaller(piece, smaller(a.left, b.left));
+        bytes -= type_cursor_next(&a, &at, piece);
+        if (type_cursor_next(&b, &there, piece) != piece || at != there)
+            return false;
+    }
     return true;
 }

@@ -167,6 +167,9 @@ static inline size_t type_cursor_next(struct type_cursor *cursor, void **piece, 
     return bytes;
 }
 
+/* Whether the first `bytes` data bytes of both, applied at one base, lie at the same places. */
+bool type_same_places(const struct type *one, const struct type *other, size_t bytes);
+
 /* ---- moving data ---- */
 
 /*
