@@ -16,6 +16,7 @@ static const char *const counter_text[COUNTER_COUNT] = {
     [DEVICE_RECEIVED] = "packets received",
     [DEVICE_REFUSED] = "packets refused for want of room",
     [DEVICE_COPIED] = "single copy: bytes",
+    [DEVICE_HELPED] = "single copy: bytes for others",
     [DEVICE_DROPPED] = "packets dropped as malformed",
     [DEVICE_STALE] = "packets for an earlier context",
     CONTEXT_COUNTERS(COUNTER_TEXT)};

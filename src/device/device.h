@@ -68,6 +68,7 @@ enum device_counter {
     DEVICE_RECEIVED,   /* packets delivered */
     DEVICE_REFUSED,    /* -EAGAIN answers */
     DEVICE_COPIED,     /* bytes moved by single copy */
+    DEVICE_HELPED,     /* ... for the other task, which had asked for it */
     DEVICE_DROPPED,    /* malformed packets */
     DEVICE_STALE,      /* packets for a context that was destroyed */
     DEVICE_COUNTERS
@@ -184,6 +185,7 @@ struct remote_access {
 struct transfer {
     void (*done)(struct transfer *, int error);
     bool alone; /* the other end waits for it, and does nothing else meanwhile */
+    bool joint; /* the other end may do a part of it: it has a processor */
 };
 
 /*

@@ -174,6 +174,7 @@ struct receive {
     struct transfer transfer;
     char *bounce;
     size_t bounce_bytes;
+    uint64_t fetch_start; /* of a single copy, clock_ticks; 0: not measured */
     struct context *context;
 };
 
@@ -215,6 +216,12 @@ static inline size_t p2p_eager_bytes(const struct p2p *p2p, const struct path *p
     return path->eager_bytes > p2p->rendezvous_bytes && !p2p->rendezvous_chosen
                ? path->eager_bytes
                : p2p->rendezvous_bytes;
+}
+
+/* Tasks need not take turns: whoever is asked for something is running. */
+static inline bool p2p_has_processors(const struct p2p *p2p)
+{
+    return p2p->context->core->yield != YIELD_SOON;
 }
 
 /* p2p.c */

@@ -86,6 +86,12 @@ void rendezvous_lead(struct p2p *p2p, struct receive *receive, const char *bytes
         receive_finish(p2p, receive, PAMI_SUCCESS);
 }
 
+static void measured(struct receive *receive, size_t moved)
+{
+    if (receive->fetch_start != 0 && moved >= PULL_MEASURED)
+        gauge_note(&receive->peer->pulls, clock_ticks() - receive->fetch_start, moved);
+}
+
 static void get_done(struct transfer *transfer, int error)
 {
     struct receive *receive = container_of(transfer, struct receive, transfer);
@@ -93,6 +99,7 @@ static void get_done(struct transfer *transfer, int error)
 
     receive->fetching = false;
     if (error == 0) {
+        measured(receive, receive->bounce_bytes);
         if (landed(receive, receive->bounce_bytes))
             receive_finish(p2p, receive, PAMI_SUCCESS);
     } else if (receive->peer->gone || error == -EPIPE) {
@@ -115,6 +122,7 @@ static int fetch(struct receive *receive, char *to, size_t bytes, size_t *moved)
     };
 
     receive->transfer.done = get_done;
+    receive->transfer.joint = p2p_has_processors(receive->context->p2p);
     if (receive->exposure.id == 0)
         return path->port->ops->get(path, to, access.remote, bytes, moved, &receive->transfer);
     return path->port->ops->remote(path, &access, &receive->transfer);
@@ -135,7 +143,6 @@ static bool can_fetch(const struct receive *receive)
 static int pull(struct p2p *p2p, struct receive *receive)
 {
     struct path *path = receive->peer->path;
-    uint64_t start;
     size_t moved = 0;
     size_t room;
     char *to;
@@ -153,10 +160,10 @@ static int pull(struct p2p *p2p, struct receive *receive)
         push_instead(p2p, receive);
         return 1;
     }
-    start = clock_ticks();
+    receive->fetch_start = receive->exposure.id == 0 ? clock_ticks() : 0;
     error = fetch(receive, to, room, &moved);
-    if (error == 0 && moved >= PULL_MEASURED)
-        gauge_note(&receive->peer->pulls, clock_ticks() - start, moved);
+    if (error == 0)
+        measured(receive, moved);
     if (error == -EINPROGRESS) {
         receive->fetching = true;
         receive->bounce_bytes = room;
@@ -185,10 +192,8 @@ static int pull(struct p2p *p2p, struct receive *receive)
  */
 static bool push_pays(struct p2p *p2p, struct receive *receive)
 {
-    const struct client_core *core = p2p->context->core;
-
-    return receive->data_bytes >= PULL_MEASURED && core->yield != YIELD_SOON && !core->simulated &&
-           gauge_pays(&receive->peer->pulls);
+    return receive->data_bytes >= PULL_MEASURED && p2p_has_processors(p2p) &&
+           !p2p->context->core->simulated && gauge_pays(&receive->peer->pulls);
 }
 
 static void move_done(pami_context_t context, void *cookie, pami_result_t result)
@@ -220,6 +225,7 @@ static bool moved_by_others(struct p2p *p2p, struct receive *receive)
     if (mover_fetch(&fetch) != 0)
         return false;
     p2p->moved++;
+    receive->fetch_start = 0;
     receive->fetching = true;
     receive->bounce_bytes = fetch.bytes;
     return true;

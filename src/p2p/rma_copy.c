@@ -105,6 +105,7 @@ static int copy_area(struct rma *rma, void *local, uint64_t remote, size_t bytes
     struct path *path = rma->op.path;
 
     rma->transfer.done = transfer_done;
+    rma->transfer.joint = p2p_has_processors(rma->context->p2p);
     rma->asked = bytes;
     if (rma->native) {
         const struct remote_access access = {

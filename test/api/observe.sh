@@ -1,7 +1,7 @@
 #!/bin/bash
 # What PAMI_STATS and PAMI_TRACE leave: whole lines of every task, and one file of valid JSON whose
 # spans have ends, also of a process that ends without destroying anything; nothing of an earlier
-# job; a warning where the file cannot be written.
+# job; a warning where the file cannot be written. What is copied for other tasks is counted.
 # Run: timeout=120
 set -eu
 
@@ -23,6 +23,10 @@ for task in 0 1 2; do
     grep -qE "^pami\[$task\] context 0: passes +[0-9]+\$" "$work/stats" || fail "task $task: none"
 done
 ! grep -vE '^pami\[[0-2]\] context [0-9]+: [a-z].* +[0-9]+$' "$work/stats" || fail "broken lines"
+
+PAMI_STATS=1 PAMI_SHM_JOINT_COPY=on "$pamirun" -n 2 "$BUILD/test/api/joint" >"$work/joint" 2>&1 ||
+    fail "with PAMI_SHM_JOINT_COPY"
+grep -qE 'single copy: bytes for others +[1-9]' "$work/joint" || fail "nothing was copied jointly"
 
 perl -MJSON::PP -e 1 2>/dev/null || { echo "SKIP: no JSON::PP"; exit 77; }
 cat >"$work/look.pl" <<'END'

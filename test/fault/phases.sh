@@ -6,6 +6,7 @@
 # Run: args="nodes" timeout=120
 # Run: args="messages" timeout=120
 # Run: args="copies" timeout=120
+# Run: args="joint" timeout=120
 
 . "$(dirname "$0")/functions"
 dying=$build/test/fault/phases
@@ -105,6 +106,18 @@ copies() {
     every 1 --row Flat --type $gather --words 20000 --root 1 --rank 2 --cold --by-other
     every 1 --row Ring --type $allgather --words 5000 --rank 1 --cold --by-other
     wanted=(send "read of memory" complete)
+}
+
+# The same, made by both of them.
+joint() {
+    local rank
+    export PAMI_RNDV_BYTES=1K PAMI_SHM_SINGLE_COPY=on PAMI_SHM_JOINT_COPY=on
+    for rank in 0 1; do
+        every 1 --row PullHalvedBinomial --type $broadcast --words 20000 --rank $rank
+        every 1 --row Ring --type $allgather --words 9000 --rank $rank --late
+    done
+    every 1 --row Flat --type $gather --words 20000 --root 1 --rank 2 --cold --by-other
+    wanted=(send complete)
 }
 
 # Who is the last to arrive, and so does what others do not, is a matter of luck.

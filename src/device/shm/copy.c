@@ -5,6 +5,7 @@
  * it is tried once per peer, with a real copy of a word that the peer has told us.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 
@@ -19,6 +20,12 @@ enum {
     SINGLE_COPY_AUTO,
     SINGLE_COPY_ON,
     SINGLE_COPY_OFF
+};
+
+enum {
+    JOINT_COPY_AUTO,
+    JOINT_COPY_ON,
+    JOINT_COPY_OFF
 };
 
 static bool probe(struct shm_device *device, uint32_t index)
@@ -36,6 +43,15 @@ static bool probe(struct shm_device *device, uint32_t index)
         return false;
     }
     return word == member->probe_value;
+}
+
+void shm_copy_init(struct shm_device *device)
+{
+    const char *preloaded = getenv("LD_PRELOAD"); /* valgrind loads a library of its own */
+
+    device->joint = (uint8_t)option_choice(OPT_SHM_JOINT_COPY);
+    if (device->joint == JOINT_COPY_AUTO && preloaded != NULL && strstr(preloaded, "vgpreload"))
+        device->joint = JOINT_COPY_OFF;
 }
 
 bool shm_copy_probe(struct shm_device *device, uint32_t member)
@@ -70,6 +86,24 @@ static int result_of(struct shm_path *path, ssize_t count, size_t *moved)
     return errno == ESRCH ? -EPIPE : -errno;
 }
 
+static bool jointly(struct shm_path *path, void *local, uint64_t remote, size_t bytes, bool put,
+                    struct transfer *transfer)
+{
+    const struct shm_device *device = shm_port_of(path->path.port)->device;
+    const struct joint_copy what = {
+        .transfer = transfer,
+        .local = local,
+        .remote = remote,
+        .bytes = bytes,
+        .put = put,
+    };
+
+    return bytes >= JOINT_LEAST &&
+           (device->joint == JOINT_COPY_ON ||
+            (device->joint == JOINT_COPY_AUTO && transfer->joint)) &&
+           joint_begin(path, &what);
+}
+
 int shm_get(struct path *base, void *local, uint64_t remote, size_t bytes, size_t *moved,
             struct transfer *transfer)
 {
@@ -77,7 +111,8 @@ int shm_get(struct path *base, void *local, uint64_t remote, size_t bytes, size_
     struct iovec to = {.iov_base = local, .iov_len = bytes < COPY_LONGEST ? bytes : COPY_LONGEST};
     struct iovec from = {.iov_base = (void *)(uintptr_t)remote, .iov_len = to.iov_len};
 
-    (void)transfer;
+    if (jointly(path, local, remote, bytes, false, transfer))
+        return -EINPROGRESS;
     return result_of(path, process_vm_readv(path->pid, &to, 1, &from, 1, 0), moved);
 }
 
@@ -91,7 +126,8 @@ int shm_put(struct path *base, const void *local, uint64_t remote, size_t bytes,
     };
     struct iovec to = {.iov_base = (void *)(uintptr_t)remote, .iov_len = from.iov_len};
 
-    (void)transfer;
+    if (jointly(path, (void *)(uintptr_t)local, remote, bytes, true, transfer))
+        return -EINPROGRESS;
     return result_of(path, process_vm_writev(path->pid, &from, 1, &to, 1, 0), moved);
 }
 

@@ -124,6 +124,7 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
     port->port = (struct port){.ops = base->ops, .device = base, .params = *params};
     port->device = device;
     gauge_init(&port->chunk_gauge, CHUNK_DEAR_NS);
+    list_init(&port->joint.guests);
     list_init(&port->paths);
     port->reader = (struct inbox_reader){
         .inbox = inbox,
@@ -151,6 +152,7 @@ void shm_port_close(struct port *base)
     struct shm_port *port = shm_port_of(base);
     struct list *item;
 
+    joint_close(port);
     purge(port);
     inbox_release(&port->reader);
     atomic_store_explicit(&port->reader.inbox->closed, 1, memory_order_release);
@@ -372,6 +374,15 @@ static void begin_lane(struct shm_port *port, const struct packet_header *head)
     shm_watch_member(port, owner - 1);
 }
 
+static void deliver_own(struct shm_port *port, const struct packet_header *head,
+                        const struct slot *slot)
+{
+    if (head->protocol == PROTOCOL_LANE)
+        begin_lane(port, head);
+    else
+        joint_invited(port, head, slot->body);
+}
+
 static void deliver_chunk(struct shm_port *port, const struct packet_header *head,
                           const struct slot *slot, uint32_t body)
 {
@@ -412,8 +423,8 @@ static inline void deliver(struct shm_port *port, struct slot *slot)
         deliver_stale(port, slot, &head);
     else if (unlikely(body > SLOT_INLINE))
         deliver_chunk(port, &head, slot, body);
-    else if (unlikely(head.protocol == PROTOCOL_LANE))
-        begin_lane(port, &head);
+    else if (unlikely(head.protocol >= PROTOCOL_JOINT))
+        deliver_own(port, &head, slot);
     else
         port->port.params.deliver(port->port.params.context, &head, slot->body);
 }
@@ -492,6 +503,8 @@ int shm_advance(struct port *base)
     if (count == 0)
         release_all(port);
     base->params.counters[DEVICE_RECEIVED] += (uint64_t)count;
+    if (unlikely(!joint_is_idle(&port->joint)))
+        count += joint_advance(port);
     return count;
 }
 
@@ -502,5 +515,5 @@ bool shm_pending(struct port *base)
     for (uint32_t i = 0; i < port->lane_count; i++)
         if (lane_ready(&port->lanes[i]) != NULL)
             return true;
-    return inbox_ready(&port->reader) != NULL;
+    return inbox_ready(&port->reader) != NULL || !joint_is_idle(&port->joint);
 }

@@ -25,7 +25,7 @@
 #include "util/option.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x70616d6973656731)
-#define SEGMENT_VERSION 2u
+#define SEGMENT_VERSION 3u
 
 /* Slots and chunks by default: shared among few tasks the rings are deep, among many they are
  * short, so that a task that has talked to all of 64 keeps to a few MiB. Chunks are small and
@@ -105,8 +105,9 @@ static void layout_init(struct segment_layout *layout, const struct segment_para
     };
     layout->chunk_stride = round_up(sizeof(struct chunk) + layout->chunk_bytes, CACHE_LINE);
     layout->inbox_offset = 0;
+    layout->joint_offset = sizeof(struct inbox) + (uint64_t)layout->slots * SLOT_BYTES;
     layout->lane_offset =
-        round_up(sizeof(struct inbox) + (uint64_t)layout->slots * SLOT_BYTES, SEGMENT_PAGE);
+        round_up(layout->joint_offset + JOINT_BERTHS * sizeof(struct joint_berth), SEGMENT_PAGE);
     layout->chunk_offset =
         round_up(layout->lane_offset + layout->lanes * sizeof(struct lane), SEGMENT_PAGE);
     layout->context_stride =

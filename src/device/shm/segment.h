@@ -1,7 +1,8 @@
 /*
  * The node segment: one anonymous memory file per client and host, mapped by all its tasks there.
  *
- *   header page | per task: one page of facts, then per context an inbox, lanes and chunks
+ *   header page | per task: one page of facts, then per context an inbox, berths,
+ *               |           lanes and chunks
  *               | per task: its heap, which nobody maps before it is used (shared_heap.h)
  *
  * Pages are touched by whoever first needs them, so an unused context costs address space only.
@@ -19,6 +20,7 @@
 
 #include "device/device.h"
 #include "device/shm/inbox.h"
+#include "device/shm/joint.h"
 #include "device/shm/lane.h"
 
 #define SEGMENT_PAGE 4096u
@@ -33,7 +35,8 @@ struct segment_layout {
     uint32_t chunk_bytes; /* payload of a chunk */
     uint64_t chunk_stride;
     uint32_t lanes;        /* per inbox */
-    uint64_t inbox_offset; /* of a context's first byte: inbox, then lanes, then chunks */
+    uint64_t inbox_offset; /* of a context's first byte; the others follow in this order */
+    uint64_t joint_offset;
     uint64_t lane_offset;
     uint64_t chunk_offset;
     uint64_t context_stride;
@@ -111,6 +114,13 @@ static inline struct inbox *segment_inbox(const struct segment *segment, uint32_
 {
     return (struct inbox *)(void *)(segment_context(segment, index, offset) +
                                     segment->layout.inbox_offset);
+}
+
+static inline struct joint_berth *segment_berths(const struct segment *segment, uint32_t index,
+                                                 uint32_t offset)
+{
+    return (struct joint_berth *)(void *)(segment_context(segment, index, offset) +
+                                          segment->layout.joint_offset);
 }
 
 static inline struct lane *segment_lane(const struct segment *segment, uint32_t index,

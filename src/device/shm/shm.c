@@ -122,6 +122,7 @@ static int shm_open(const struct device_params *params, struct device **out, cha
         /* Where the kernel restricts tracing to ancestors, let our peers read our memory. */
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
         device->can_barrier = shm_sleep_init();
+        shm_copy_init(device);
         segment.members = device->members;
         segment.member_count = device->member_count;
         segment.self = (uint32_t)shm_member_of(device, params->bootstrap->task);

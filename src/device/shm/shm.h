@@ -1,7 +1,7 @@
 /*
  * The shm device's objects, shared by its files: shm.c (device), port.c (ports: moving packets),
- * path.c (destinations), copy.c (single copy), heap.c (the shared heap, as the device has it),
- * watch.c (who has died), sleep.c (waiting and waking).
+ * path.c (destinations), copy.c (single copy), joint.c (one that two tasks make), heap.c (the
+ * shared heap, as the device has it), watch.c (who has died), sleep.c (waiting and waking).
  */
 #ifndef LIBPAMI_DEVICE_SHM_SHM_H
 #define LIBPAMI_DEVICE_SHM_SHM_H
@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "device/shm/chunk.h"
 #include "device/shm/inbox.h"
+#include "device/shm/joint.h"
 #include "device/shm/lane.h"
 #include "device/shm/pacing.h"
 #include "device/shm/segment.h"
@@ -32,6 +33,7 @@ struct shm_device {
     bool can_barrier;            /* membarrier works: sleepers may rely on it */
     _Atomic int32_t *watched;    /* per member: pidfd + 1, 0 not opened, negative: see watch.c */
     _Atomic uint8_t *copy_works; /* per member: enum copy_state */
+    uint8_t joint;               /* PAMI_SHM_JOINT_COPY */
 };
 
 enum copy_state {
@@ -51,6 +53,7 @@ struct shm_port {
     struct gauge chunk_gauge;
     struct chunk_pool chunks;
     uint32_t starved; /* packets until the pool, which was empty, is looked through again */
+    struct joint joint;
     struct list paths;
     struct pollfd *watch; /* of distinct members that paths lead to */
     uint32_t *watch_member;
@@ -64,6 +67,8 @@ struct shm_path {
     struct inbox *inbox;
     uint64_t mark;      /* of the life that the path leads to */
     uint32_t countdown; /* packets before the next try to get a lane */
+    uint32_t shy;       /* invitations to joint copies that nobody took up, in a row */
+    uint32_t alone;     /* copies before the next one */
     struct list link;   /* in the port's paths */
     uint32_t member;
     int32_t pid;
@@ -104,6 +109,7 @@ bool shm_pending(struct port *port);
 void shm_lane_close(struct shm_port *port, uint32_t index);
 
 /* copy.c */
+void shm_copy_init(struct shm_device *device);
 bool shm_copy_probe(struct shm_device *device, uint32_t member);
 int shm_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,
             struct transfer *transfer);

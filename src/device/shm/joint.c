@@ -1,0 +1,329 @@
+/*
+ * Joint copies, see joint.h.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "device/shm/shm.h"
+#include "util/clock.h"
+#include "util/minmax.h"
+
+/* How long the end of a context waits for a guest that has a piece in hand: it may be stopped. */
+#define CLOSE_SECONDS 1.0
+
+/* Invitations that nobody takes up become rare: one in 4, 8, ... copies. */
+#define SHY_MOST 8u
+
+#define COUNT_BITS 24
+#define COUNT_MASK ((UINT64_C(1) << COUNT_BITS) - 1)
+#define USE_SHIFT (2 * COUNT_BITS)
+
+/* The body of the packet; its aux is use << 16 | berth, its dispatch whether the owner puts. */
+struct invitation {
+    uint64_t owner; /* where the copy is in the owner's memory */
+    uint64_t guest; /* and in the guest's */
+    uint64_t bytes;
+};
+
+struct joint_guest {
+    struct list link;
+    struct joint_berth *berth;
+    struct invitation what;
+    int32_t pid; /* the owner's */
+    uint16_t use;
+    bool put;
+};
+
+static size_t piece_bytes(size_t bytes)
+{
+    size_t piece = bytes / 8 & ~(JOINT_PIECE_LEAST - 1);
+
+    return piece < JOINT_PIECE_LEAST ? JOINT_PIECE_LEAST : smaller(piece, JOINT_PIECE_MOST);
+}
+
+static uint32_t pieces_of(size_t bytes)
+{
+    size_t piece = piece_bytes(bytes);
+
+    return (uint32_t)((bytes + piece - 1) / piece);
+}
+
+static inline uint32_t taken_front(uint64_t word)
+{
+    return (uint32_t)(word & COUNT_MASK);
+}
+
+static inline uint32_t taken_back(uint64_t word)
+{
+    return (uint32_t)(word >> COUNT_BITS & COUNT_MASK);
+}
+
+static inline uint16_t use_of(uint64_t word)
+{
+    return (uint16_t)(word >> USE_SHIFT);
+}
+
+/* The next piece from one end of copy `use`, -1: there is none left. */
+static int64_t take(struct joint_berth *berth, uint16_t use, uint32_t pieces, bool back)
+{
+    uint64_t word = atomic_load_explicit(&berth->word, memory_order_acquire); /* J4 */
+
+    do {
+        if (use_of(word) != use || taken_front(word) + taken_back(word) >= pieces)
+            return -1;
+    } while (!atomic_compare_exchange_weak_explicit(&berth->word, &word,
+                                                    word + (back ? UINT64_C(1) << COUNT_BITS : 1),
+                                                    memory_order_acquire, memory_order_acquire));
+    return back ? (int64_t)(pieces - 1 - taken_back(word)) : (int64_t)taken_front(word);
+}
+
+/* Between this task's memory and another one's. 0 or negative errno. */
+static int copy_piece(int32_t pid, bool put, char *local, char *remote, size_t bytes)
+{
+    while (bytes != 0) {
+        struct iovec near = {.iov_base = local, .iov_len = bytes};
+        struct iovec far = {.iov_base = remote, .iov_len = bytes};
+        ssize_t count = put ? process_vm_writev(pid, &near, 1, &far, 1, 0)
+                            : process_vm_readv(pid, &near, 1, &far, 1, 0);
+
+        if (count <= 0)
+            return count == 0 ? -EFAULT : errno == ESRCH ? -EPIPE : -errno;
+        local += count;
+        remote += count;
+        bytes -= (size_t)count;
+    }
+    return 0;
+}
+
+/* Piece `index` of a copy of `bytes`. */
+static int copy_indexed(int32_t pid, bool put, uint64_t local, uint64_t remote, size_t bytes,
+                        int64_t index)
+{
+    size_t piece = piece_bytes(bytes);
+    size_t offset = (size_t)index * piece;
+
+    return copy_piece(pid, put, (char *)(uintptr_t)local + offset,
+                      (char *)(uintptr_t)remote + offset, smaller(piece, bytes - offset));
+}
+
+/* ---- the owner ---- */
+
+static struct joint_berth *berth_of(const struct shm_port *port, size_t index)
+{
+    const struct segment *segment = port->device->segment;
+
+    return segment_berths(segment, segment->self, port->port.params.offset) + index;
+}
+
+static uint16_t current_use(const struct joint_berth *berth)
+{
+    return use_of(atomic_load_explicit(&berth->word, memory_order_relaxed));
+}
+
+/* Nobody has taken a piece yet. */
+static uint16_t open_berth(struct joint_berth *berth)
+{
+    uint16_t use = (uint16_t)(current_use(berth) + 1);
+
+    atomic_store_explicit(&berth->returned, 0, memory_order_relaxed);
+    atomic_store_explicit(&berth->failed, 0, memory_order_relaxed);
+    atomic_store_explicit(&berth->word, (uint64_t)use << USE_SHIFT, memory_order_release); /* J3 */
+    return use;
+}
+
+/* Nobody takes a piece any more. Returns how many the guest has had. */
+static uint32_t close_berth(struct joint_berth *berth)
+{
+    uint64_t shut = (uint64_t)current_use(berth) << USE_SHIFT | COUNT_MASK;
+
+    return taken_back(atomic_exchange_explicit(&berth->word, shut, memory_order_acq_rel));
+}
+
+static int invite(struct shm_path *path, const struct joint_copy *copy, size_t index, uint16_t use)
+{
+    const struct invitation what = {
+        .owner = (uint64_t)(uintptr_t)copy->local,
+        .guest = copy->remote,
+        .bytes = copy->bytes,
+    };
+    const struct packet packet = {
+        .head = {.protocol = PROTOCOL_JOINT,
+                 .meta_words = sizeof(what) / 8,
+                 .dispatch = copy->put,
+                 .origin = path->path.port->params.endpoint,
+                 .aux = (uint32_t)use << 16 | (uint32_t)index},
+        .meta = &what,
+    };
+
+    return shm_am(&path->path, &packet);
+}
+
+bool joint_begin(struct shm_path *path, const struct joint_copy *what)
+{
+    struct shm_port *port = shm_port_of(path->path.port);
+    struct joint *joint = &port->joint;
+    size_t index = 0;
+    struct joint_berth *berth;
+
+    if (path->member == port->device->segment->self || joint->count == JOINT_BERTHS ||
+        what->bytes / JOINT_PIECE_MOST >= COUNT_MASK)
+        return false;
+    if (path->alone != 0) {
+        path->alone--;
+        return false;
+    }
+    while (joint->copies[index].path != NULL)
+        index++;
+    berth = berth_of(port, index);
+    if (invite(path, what, index, open_berth(berth)) != 0) {
+        close_berth(berth);
+        return false;
+    }
+    joint->copies[index] = *what;
+    joint->copies[index].path = path;
+    joint->count++;
+    return true;
+}
+
+static void ended(struct joint_copy *copy, struct joint_berth *berth, int error)
+{
+    copy->ended = true;
+    copy->back = close_berth(berth);
+    copy->error = error;
+}
+
+static void finish(struct shm_port *port, struct joint_copy *copy)
+{
+    struct shm_path *path = copy->path;
+    struct transfer *transfer = copy->transfer;
+    int error = copy->error;
+
+    path->shy = copy->back != 0 ? 0 : path->shy < SHY_MOST ? path->shy + 1 : SHY_MOST;
+    path->alone = path->shy < 2 ? 0 : 1u << path->shy;
+    if (error == 0)
+        port->port.params.counters[DEVICE_COPIED] += copy->bytes;
+    copy->path = NULL;
+    port->joint.count--;
+    transfer->done(transfer, error);
+}
+
+/* One piece, or the end. True when something has happened. The copy may be another one then. */
+static bool step(struct shm_port *port, struct joint_copy *copy)
+{
+    struct joint_berth *berth = berth_of(port, (size_t)(copy - port->joint.copies));
+    int64_t index;
+    int error;
+
+    if (!copy->ended) {
+        index = take(berth, current_use(berth), pieces_of(copy->bytes), false);
+        error = index < 0
+                    ? 0
+                    : copy_indexed(copy->path->pid, copy->put, (uint64_t)(uintptr_t)copy->local,
+                                   copy->remote, copy->bytes, index);
+        if (index >= 0 && error == 0)
+            return true;
+        ended(copy, berth, error);
+    }
+    if (atomic_load_explicit(&berth->returned, memory_order_acquire) != copy->back) { /* J2 */
+        if (!shm_member_is_dead(port, copy->path->member))
+            return false;
+        copy->error = -EPIPE;
+    }
+    if (copy->error == 0 && atomic_load_explicit(&berth->failed, memory_order_relaxed) != 0) {
+        /* What the guest could not copy may work from here, else this task learns why. */
+        open_berth(berth);
+        copy->ended = false;
+        return true;
+    }
+    finish(port, copy);
+    return true;
+}
+
+/* ---- the guest ---- */
+
+void joint_invited(struct shm_port *port, const struct packet_header *head, const void *body)
+{
+    struct shm_device *device = port->device;
+    uint32_t offset = head->origin >> 24;
+    uint32_t index = head->aux & 0xffffu;
+    int64_t member = shm_member_of(device, head->origin & 0xffffffu);
+    struct joint_guest *guest;
+
+    if (packet_meta_bytes(head) != sizeof(struct invitation) || member < 0 ||
+        offset >= device->segment->layout.contexts || index >= JOINT_BERTHS) {
+        port->port.params.counters[DEVICE_DROPPED]++;
+        return;
+    }
+    guest = shm_copy_probe(device, (uint32_t)member) ? malloc(sizeof(*guest)) : NULL;
+    if (guest == NULL)
+        return;
+    *guest = (struct joint_guest){
+        .berth = segment_berths(device->segment, (uint32_t)member, offset) + index,
+        .pid = segment_member(device->segment, (uint32_t)member)->pid,
+        .use = (uint16_t)(head->aux >> 16),
+        .put = head->dispatch != 0,
+    };
+    memcpy(&guest->what, body, sizeof(guest->what));
+    list_push_back(&port->joint.guests, &guest->link);
+}
+
+static void help(struct shm_port *port, struct joint_guest *guest)
+{
+    const struct invitation *what = &guest->what;
+    size_t piece = piece_bytes(what->bytes);
+    int64_t index = take(guest->berth, guest->use, pieces_of(what->bytes), true);
+
+    if (index < 0) {
+        list_remove(&guest->link);
+        free(guest);
+        return;
+    }
+    if (copy_indexed(guest->pid, !guest->put, what->guest, what->owner, what->bytes, index) == 0)
+        port->port.params.counters[DEVICE_HELPED] +=
+            smaller(piece, what->bytes - (size_t)index * piece);
+    else
+        atomic_store_explicit(&guest->berth->failed, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&guest->berth->returned, 1, memory_order_release); /* J1 */
+}
+
+/* ---- both ---- */
+
+int joint_advance(struct shm_port *port)
+{
+    struct joint *joint = &port->joint;
+    struct list *first = list_first(&joint->guests);
+    int events = 0;
+
+    for (size_t i = 0; joint->count != 0 && i < JOINT_BERTHS; i++)
+        if (joint->copies[i].path != NULL && step(port, &joint->copies[i]))
+            events++;
+    if (first != NULL) {
+        help(port, list_entry(first, struct joint_guest, link));
+        events++;
+    }
+    return events;
+}
+
+void joint_close(struct shm_port *port)
+{
+    double end = clock_now() + CLOSE_SECONDS;
+    struct list *item;
+
+    while ((item = list_pop_front(&port->joint.guests)) != NULL)
+        free(list_entry(item, struct joint_guest, link));
+    for (size_t i = 0; i < JOINT_BERTHS; i++) {
+        struct joint_copy *copy = &port->joint.copies[i];
+        struct joint_berth *berth = berth_of(port, i);
+
+        if (copy->path == NULL)
+            continue;
+        if (!copy->ended)
+            ended(copy, berth, 0);
+        while (atomic_load_explicit(&berth->returned, memory_order_acquire) != copy->back &&
+               !shm_member_is_dead(port, copy->path->member) && clock_now() < end)
+            sched_yield();
+    }
+}
