@@ -35,6 +35,7 @@ struct geometry_context;
 struct coll;
 struct mover;
 struct p2p;
+struct plain;
 struct trace;
 struct region_table;
 struct am;
@@ -164,8 +165,10 @@ struct context {
     struct list retries;
     struct dispatch_table dispatch;
     struct p2p *p2p;
-    struct am *am;         /* of src/coll */
-    struct shared *shared; /* of src/coll/shared */
+    _Atomic(const void *) plain_of; /* the servers that `plain` belongs to; or something else */
+    struct plain *plain;            /* servers/plain.h */
+    struct am *am;                  /* of src/coll */
+    struct shared *shared;          /* of src/coll/shared */
     struct coll *coll;
     struct geometry_context *geometry;
     struct trace *trace; /* NULL: off */

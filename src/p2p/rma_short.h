@@ -10,6 +10,11 @@
 /* The short cut takes no more than this: it must not be in the way of the others' short code. */
 #define RMA_SHORT_BYTES ((size_t)4 << 10)
 
+static inline bool rma_is_short(size_t bytes)
+{
+    return bytes - 1 < RMA_SHORT_BYTES;
+}
+
 /* The mapped memory of a short transfer that nothing is in the way of; NULL: the general way. */
 static inline char *rma_short_at(struct context *context, const pami_rma_t *rma,
                                  const pami_rma_addr_t *addr)
@@ -17,8 +22,8 @@ static inline char *rma_short_at(struct context *context, const pami_rma_t *rma,
     struct peer *peer = context->p2p->last;
 
     if (unlikely(peer == NULL || peer->endpoint != rma->dest || peer->gone || peer->puts != 0 ||
-                 rma->hints.use_shmem == PAMI_HINT_DISABLE || rma->bytes - 1 >= RMA_SHORT_BYTES ||
-                 addr->local == NULL || completion_reserve(&context->completions, 2) != 0))
+                 rma->hints.use_shmem == PAMI_HINT_DISABLE || addr->local == NULL ||
+                 completion_reserve(&context->completions, 2) != 0))
         return NULL;
     return path_address(peer->path, (uint64_t)(uintptr_t)addr->remote, rma->bytes);
 }
@@ -35,7 +40,7 @@ static inline void rma_short_move(char *to, const char *from, size_t bytes)
     }
 }
 
-/* As PAMI_Put; false: nothing was done. `context` and `put` have been checked. */
+/* As PAMI_Put; false: nothing was done. `context`, `put` and its size have been checked. */
 static inline bool rma_short_put(struct context *context, const pami_put_simple_t *put)
 {
     char *to = rma_short_at(context, &put->rma, &put->addr);

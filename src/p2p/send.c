@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "p2p/p2p.h"
+#include "p2p/send_short.h"
 #include "util/error.h"
 
 /* Data up to this is copied at the call when nobody waits for local_fn: programs pass stack
@@ -193,7 +193,7 @@ static pami_result_t send_immediate_later(const struct checked *checked,
     return PAMI_SUCCESS;
 }
 
-/* Every send but those of the short cut below, and all errors. */
+/* Every send but those of the short cut, and all errors. */
 __attribute__((noinline)) static pami_result_t
 send_immediate(pami_context_t context, const pami_send_immediate_t *parameters)
 {
@@ -227,47 +227,13 @@ send_immediate(pami_context_t context, const pami_send_immediate_t *parameters)
     return result;
 }
 
-/* Hints with which a message may not take the short cut. */
-#define DISPATCH_NO_SHORT_CUT                                                                      \
-    (DISPATCH_SHARED_ONLY | DISPATCH_PACKETS_ONLY | DISPATCH_SHORT_HEADER | DISPATCH_TRACED)
-
-static inline bool has_null(const pami_send_immediate_t *send)
-{
-    return (send->header.iov_base == NULL && send->header.iov_len != 0) ||
-           (send->data.iov_base == NULL && send->data.iov_len != 0);
-}
-
-/*
- * The short cut: a few bytes, to the destination of the message before, with nothing in the way. It
- * checks what it must and hands the user's own vectors to the device; at the least doubt, and when
- * the device has no room or no such path, the general way decides.
- */
 pami_result_t PAMI_Send_immediate(pami_context_t handle, pami_send_immediate_t *parameters)
 {
     struct context *context = context_from_handle(handle);
-    const struct dispatch *row;
-    struct packet_header head;
-    struct peer *peer;
 
-    if (unlikely(context == NULL || parameters == NULL))
-        return send_immediate(handle, parameters);
-    misuse_check(context, "PAMI_Send_immediate");
-    row = dispatch_registered(&context->dispatch, parameters->dispatch);
-    peer = context->p2p->last;
-    if (unlikely(row == NULL || (row->flags & DISPATCH_NO_SHORT_CUT) != 0 || peer == NULL ||
-                 peer->endpoint != parameters->dest || peer->gone || !list_empty(&peer->queue) ||
-                 peer->path->am_short == NULL || has_null(parameters)))
-        return send_immediate(handle, parameters);
-    head = packet_header_short(PROTOCOL_IMMEDIATE, parameters->dispatch, parameters->header.iov_len,
-                               parameters->data.iov_len, context->endpoint, 0);
-    if (unlikely(peer->path->am_short(peer->path, head.words[0], head.words[1], &parameters->header,
-                                      &parameters->data) != 0))
-        return send_immediate(handle, parameters);
-    /* No store in the usual case. */
-    if (unlikely(!peer->unfenced))
-        peer->unfenced = true;
-    context->counters[COUNTER_SEND_IMMEDIATE]++;
-    return PAMI_SUCCESS;
+    if (likely(context != NULL && parameters != NULL && send_short(context, parameters)))
+        return PAMI_SUCCESS;
+    return send_immediate(handle, parameters);
 }
 
 /* Header and data arrive together, unless the receiver's hints forbid it. */

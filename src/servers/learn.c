@@ -29,7 +29,9 @@
 #define ROUNDS 3u       /* windows of each sort */
 #define WINDOW_US 100u  /* it is to take at least */
 #define REST 1024u      /* requests between two looks at the clock ... */
-#define REST_WINDOWS 4u /* ... and so many windows at most, while servers are used */
+#define REST_MOST 8192u /* ... or as many as take REST_US, while the client carries them ... */
+#define REST_US 100u
+#define REST_WINDOWS 4u /* ... or so many windows at most, while servers are used */
 #define RESTS 262144u   /* requests that a finding for servers lasts */
 #define DOUBTS 2u       /* looks at servers that are slower, in a row, until that ends */
 #define MARGIN 0.95     /* servers take at most this part of the client's time */
@@ -92,21 +94,26 @@ static double ticks(unsigned us)
     return us * clock_ticks_per_us();
 }
 
-/* Until the next look of a rest. */
-static void rest_on(struct learner *learner)
+/* Until the next look of a rest. `each`: ticks that a request takes by now; 0: nobody knows. */
+static void rest_on(struct learner *learner, double each)
 {
     unsigned windows = REST_WINDOWS * learner->length;
 
-    learner->window = learner->found != LEARN_PLAIN && windows < REST ? windows : REST;
+    learner->window = REST;
+    if (learner->found != LEARN_PLAIN && windows < REST)
+        learner->window = windows;
+    else if (learner->found == LEARN_PLAIN && each > 0 && each * REST < ticks(REST_US))
+        learner->window =
+            each * REST_MOST < ticks(REST_US) ? REST_MOST : (unsigned)(ticks(REST_US) / each);
     learner->left = learner->window;
 }
 
-static void rest(struct learner *learner)
+static void rest(struct learner *learner, double each)
 {
     learner->phase = PHASE_REST;
     learner->way = learner->found;
     learner->rests = learner->doubts = 0;
-    rest_on(learner);
+    rest_on(learner, each);
 }
 
 /* `each`: ticks that a request takes by now; 0: nobody knows. */
@@ -144,11 +151,11 @@ static void trial_begin(struct learner *learner, const struct learn_budget *budg
     window_open(learner, PHASE_CLIENT_SETTLES, outstanding, 0);
 }
 
-/* The part of a window that the best of the other sorts would not have taken. */
+/* The part of a window that the best other way would not have taken. */
 static void charge(const struct learner *learner, struct learn_budget *budget, unsigned sort,
                    double each)
 {
-    double better = 0;
+    double better = learner->plain;
 
     for (unsigned other = CLIENT; other < SORTS; other++)
         if (other != sort && learner->best[other] != 0 &&
@@ -162,7 +169,9 @@ static void charge(const struct learner *learner, struct learn_budget *budget, u
 static bool rest_over(struct learner *learner, struct learn_budget *budget, uint64_t now,
                       double each)
 {
-    if (learner->found != LEARN_PLAIN) {
+    if (learner->found == LEARN_PLAIN) {
+        learner->plain = each;
+    } else {
         learner->doubts = each > learner->best[CLIENT] ? learner->doubts + 1 : 0;
         charge(learner, budget, (unsigned)learner->found - LEARN_CLIENT, each);
         learner->rests += learner->window;
@@ -177,6 +186,11 @@ static bool rest_over(struct learner *learner, struct learn_budget *budget, uint
 static bool is_hopeless(const struct learner *learner, unsigned sort)
 {
     return (learner->hopeless >> sort & 1) != 0;
+}
+
+static bool nothing_helps(const struct learner *learner)
+{
+    return is_hopeless(learner, SERVERS) && is_hopeless(learner, SHARED);
 }
 
 static void trial_end(struct learner *learner, const struct learn_budget *budget, uint64_t now)
@@ -195,11 +209,14 @@ static void trial_end(struct learner *learner, const struct learn_budget *budget
     }
     if (learner->found == LEARN_PLAIN) {
         learner->pause = now + (uint64_t)(ticks(PAUSE_US) * (double)(1u << learner->vain));
-        learner->vain += learner->vain < PAUSES;
+        learner->vain += nothing_helps(learner) ? 2 : 1;
+        if (learner->vain > PAUSES)
+            learner->vain = PAUSES;
     } else {
         learner->vain = 0;
+        learner->plain = 0;
     }
-    rest(learner);
+    rest(learner, learner->best[CLIENT]);
 }
 
 /* The next sort, or the next round, or the end. */
@@ -209,9 +226,9 @@ static void trial_next(struct learner *learner, const struct learn_budget *budge
     do
         sort++;
     while (sort < SORTS && is_hopeless(learner, sort));
-    if (sort < SORTS && learner->hopeless != (1u << SERVERS | 1u << SHARED))
+    if (sort < SORTS && !nothing_helps(learner))
         window_open(learner, PHASE_CLIENT_SETTLES + 2 * sort, outstanding, 0);
-    else if (++learner->round < ROUNDS && learner->hopeless != (1u << SERVERS | 1u << SHARED))
+    else if (++learner->round < ROUNDS && !nothing_helps(learner))
         window_open(learner, PHASE_CLIENT_SETTLES, outstanding, 0);
     else
         trial_end(learner, budget, now);
@@ -242,7 +259,7 @@ static void trial_window(struct learner *learner, struct learn_budget *budget, d
         if (sort == CLIENT && learner->round == 0) {
             learner->price = each * (double)(WINDOW + 2 * outstanding);
             if (!affordable(learner, budget, now)) {
-                rest(learner);
+                rest(learner, each);
                 return;
             }
         }
@@ -263,15 +280,15 @@ void learn_look(struct learner *learner, struct learn_budget *budget, bool worth
         if (worthwhile && rest_over(learner, budget, now, each))
             trial_begin(learner, budget, outstanding);
         else if (worthwhile && learner->found != LEARN_PLAIN)
-            rest_on(learner);
+            rest_on(learner, each);
         else
-            rest(learner);
+            rest(learner, each);
         return;
     case PHASE_CLIENT_SETTLES:
         if (!worthwhile) {
             learner->pause = now + (now - budget->since);
             learner->found = LEARN_PLAIN;
-            rest(learner);
+            rest(learner, each);
             return;
         }
         /* Those that went by before were not counted: until the number stands, it settles. */

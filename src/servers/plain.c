@@ -13,11 +13,20 @@ static void set_left(struct lane *lane, struct plain *plain, unsigned left)
     atomic_store_explicit(&plain->left, left, memory_order_relaxed);
 }
 
+/* The owner: `plain` is what its next calls look at. */
+static void use(struct context *context, const struct servers *servers, struct plain *plain)
+{
+    context->plain = plain;
+    atomic_store_explicit(&context->plain_of, servers, memory_order_relaxed);
+}
+
 static struct plain *plain_of(struct lane *lane)
 {
-    struct plain *plain = &lane->servers->plain[lane->context->offset];
+    struct context *context = lane->context;
+    struct plain *plain = &lane->servers->plain[context->offset];
 
-    plain->context = lane->context;
+    plain->context = context;
+    use(context, lane->servers, plain);
     return plain;
 }
 
@@ -35,6 +44,32 @@ static size_t plain_below(const struct learner *learners)
         below = (size_t)1 << class;
     }
     return below;
+}
+
+bool plain_otherwise(struct servers *servers, struct context *context, enum request_kind kind,
+                     size_t bytes)
+{
+    struct plain *plain = &servers->plain[context->offset];
+    struct learner *learner;
+    struct lane *lane;
+
+    if (plain->context == context &&
+        atomic_load_explicit(&context->plain_of, memory_order_relaxed) != servers) {
+        use(context, servers, plain);
+        if (plain_take(servers, context, kind, bytes))
+            return true;
+    }
+    if (SERVERS_LOAD(servers->by_learning) == 0)
+        return false;
+    lane = atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
+    if (lane == NULL || lane->context != context)
+        return false;
+    learner = learn_of(lane, kind, bytes);
+    if (learner->way != LEARN_PLAIN || learner->left == 0)
+        return false;
+    learner->left--;
+    servers_count(&lane->direct, 1);
+    return true;
 }
 
 void plain_learned(struct lane *lane, enum request_kind kind, struct learner *learner)
@@ -67,9 +102,12 @@ void plain_stopped(struct lane *lane)
 
 void plain_end(struct lane *lane)
 {
-    struct plain *plain = &lane->servers->plain[lane->context->offset];
+    struct context *context = lane->context;
+    struct plain *plain = &lane->servers->plain[context->offset];
+    const void *here = lane->servers;
 
     plain->context = NULL;
+    atomic_compare_exchange_strong(&context->plain_of, &here, context);
     atomic_store_explicit(&plain->left, 0, memory_order_relaxed);
 }
 

@@ -1,8 +1,10 @@
 /*
  * Plain calls: those that the context makes as if there were no servers, without a question who is
  * to carry them. Learning has found that small operations of a kind are best made so, or servers
- * are stopped. Such a call pays some comparisons with one line of memory, and is counted there;
- * after a thousand of them one is asked again.
+ * are stopped. Such a call pays three comparisons and is counted; now and then one is asked again.
+ *
+ * The context knows the servers that it last used, and where it looks here: so its plain calls
+ * touch one line of memory that the same call without servers does not.
  *
  * Sizes that have not been tried follow the next larger one that was: the less an operation moves,
  * the less there is to win. What is larger than all that were tried is always asked. A size that is
@@ -22,19 +24,24 @@ static inline unsigned plain_kind(enum request_kind kind)
 }
 
 /* True: the call is plain, and has been counted. `kind` is a constant. */
-static inline bool plain_take(struct servers *servers, const struct context *context,
+static inline bool plain_take(const struct servers *servers, const struct context *context,
                               enum request_kind kind, size_t bytes)
 {
-    struct plain *plain = &servers->plain[context->offset];
+    struct plain *plain = context->plain;
     unsigned left;
 
-    if (unlikely(plain->context != context ||
+    if (unlikely(atomic_load_explicit(&context->plain_of, memory_order_relaxed) != servers ||
                  bytes >= SERVERS_LOAD(plain->below[plain_kind(kind)]) ||
                  __builtin_sub_overflow(SERVERS_LOAD(plain->left), 1u, &left)))
         return false;
     atomic_store_explicit(&plain->left, left, memory_order_relaxed);
     return true;
 }
+
+/* The same where that says no: the context may have used other servers last, and a size of which
+ * learning has a finding is plain although a larger one is not. */
+bool plain_otherwise(struct servers *servers, struct context *context, enum request_kind kind,
+                     size_t bytes);
 
 /* The owner of the lane's context: learning has just been asked about a call of `kind`. */
 void plain_learned(struct lane *lane, enum request_kind kind, struct learner *learner);

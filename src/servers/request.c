@@ -12,6 +12,7 @@
 
 #include "context/registry.h"
 #include "p2p/rma_short.h"
+#include "p2p/send_short.h"
 #include "servers/plain.h"
 #include "servers/process.h"
 #include "util/error.h"
@@ -280,31 +281,22 @@ pami_result_t request_no_memory(const struct request_call *call)
 
 /* ---- the calls ---- */
 
-/* The common case first, as it must cost next to nothing: there is no question, or learning has
- * found that the client had better make such calls by itself. The rest looks at whatever is
- * unusual. */
-static inline bool is_plain(struct servers *servers, pami_context_t handle, enum request_kind kind,
-                            size_t bytes, unsigned flags)
+/* The common case, which must cost next to nothing: there is no question who makes the call. */
+static inline bool is_plain(const struct servers *servers, pami_context_t handle,
+                            enum request_kind kind, size_t bytes, unsigned flags)
+{
+    const struct context *context = context_from_handle(handle);
+
+    return likely(context != NULL && flags == 0 && plain_take(servers, context, kind, bytes));
+}
+
+static bool is_plain_otherwise(struct servers *servers, pami_context_t handle,
+                               enum request_kind kind, size_t bytes, unsigned flags)
 {
     struct context *context = context_from_handle(handle);
-    struct learner *learner;
-    struct lane *lane;
 
-    if (unlikely(servers == NULL || context == NULL || flags != 0))
-        return false;
-    if (likely(plain_take(servers, context, kind, bytes)))
-        return true;
-    if (SERVERS_LOAD(servers->by_learning) == 0)
-        return false;
-    lane = atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
-    if (unlikely(lane == NULL || lane->context != context))
-        return false;
-    learner = learn_of(lane, kind, bytes);
-    if (learner->way != LEARN_PLAIN || learner->left == 0)
-        return false;
-    learner->left--;
-    servers_count(&lane->direct, 1);
-    return true;
+    return servers != NULL && context != NULL && flags == 0 &&
+           plain_otherwise(servers, context, kind, bytes);
 }
 
 /* Not inlined, so that a plain call saves no registers. */
@@ -319,6 +311,9 @@ __attribute__((noinline)) static pami_result_t put_otherwise(pamix_servers_t ser
     struct server *server;
     unsigned pieces;
 
+    if (parameters != NULL &&
+        is_plain_otherwise(servers, context, REQUEST_PUT, parameters->rma.bytes, flags))
+        return PAMI_Put(context, (pami_put_simple_t *)parameters);
     call = (struct request_call){.function = "PAMIX_Servers_put", .kind = REQUEST_PUT};
     result = begin(&call, servers, context, parameters, flags);
     if (unlikely(result != PAMI_SUCCESS))
@@ -361,6 +356,9 @@ __attribute__((noinline)) static pami_result_t get_otherwise(pamix_servers_t ser
     struct server *server;
     unsigned pieces;
 
+    if (parameters != NULL &&
+        is_plain_otherwise(servers, context, REQUEST_GET, parameters->rma.bytes, flags))
+        return PAMI_Get(context, (pami_get_simple_t *)parameters);
     call = (struct request_call){.function = "PAMIX_Servers_get", .kind = REQUEST_GET};
     result = begin(&call, servers, context, parameters, flags);
     if (unlikely(result != PAMI_SUCCESS))
@@ -448,6 +446,10 @@ __attribute__((noinline)) static pami_result_t send_otherwise(pamix_servers_t se
     pami_result_t result;
     struct server *server;
 
+    if (parameters != NULL &&
+        is_plain_otherwise(servers, context, REQUEST_SEND,
+                           parameters->send.header.iov_len + parameters->send.data.iov_len, flags))
+        return PAMI_Send(context, (pami_send_t *)parameters);
     call = (struct request_call){.function = "PAMIX_Servers_send", .kind = REQUEST_SEND};
     result = begin(&call, servers, context, parameters, flags);
     if (unlikely(result != PAMI_SUCCESS))
@@ -481,6 +483,10 @@ send_immediate_otherwise(pamix_servers_t servers, pami_context_t context,
     struct server *server;
     size_t total;
 
+    if (parameters != NULL &&
+        is_plain_otherwise(servers, context, REQUEST_IMMEDIATE,
+                           parameters->header.iov_len + parameters->data.iov_len, flags))
+        return PAMI_Send_immediate(context, (pami_send_immediate_t *)parameters);
     call = (struct request_call){.function = "PAMIX_Servers_send_immediate",
                                  .kind = REQUEST_IMMEDIATE};
     result = begin(&call, servers, context, parameters, flags);
@@ -503,7 +509,10 @@ pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context
 {
     if (parameters != NULL &&
         is_plain(servers, context, REQUEST_IMMEDIATE,
-                 parameters->header.iov_len + parameters->data.iov_len, flags))
+                 parameters->header.iov_len + parameters->data.iov_len, flags)) {
+        if (likely(send_short(context, parameters)))
+            return PAMI_SUCCESS;
         return PAMI_Send_immediate(context, (pami_send_immediate_t *)parameters);
+    }
     return send_immediate_otherwise(servers, context, parameters, flags);
 }

@@ -83,6 +83,7 @@ struct learner {
     double before;  /* budget->spent when the trial began */
     double price;   /* ticks that the next one may cost, if it is in vain */
     double best[3]; /* ticks per request: by the client, by servers, shared */
+    double plain;   /* the same in the rest before the trial; 0: servers carried it */
 };
 
 /* What all learners of a lane may cost together. */

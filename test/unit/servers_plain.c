@@ -175,12 +175,60 @@ static void test_another_context(void **state)
     free(world);
 }
 
+static bool put_otherwise(struct world *world, struct servers *servers, size_t bytes)
+{
+    return plain_otherwise(servers, &world->context, REQUEST_PUT, bytes);
+}
+
+/* A context that has several servers finds its way back to each of them. */
+static void test_several_servers(void **state)
+{
+    struct world *first = begin(), *second = begin();
+
+    (void)state;
+    second->lane.context = &first->context;
+    rests(first, 8, 100);
+    assert_false(put_otherwise(first, &second->servers, 8));
+    rests(second, 8, 100);
+    assert_false(put(first, 8));
+    assert_true(put_otherwise(first, &first->servers, 8) && put(first, 8));
+    assert_int_equal(direct(first), 2);
+    assert_true(put_otherwise(first, &second->servers, 8));
+    assert_int_equal(direct(second), 1);
+    plain_end(&first->lane);
+    assert_true(plain_take(&second->servers, &first->context, REQUEST_PUT, 8));
+    assert_false(put_otherwise(first, &first->servers, 8));
+    plain_end(&second->lane);
+    assert_false(plain_take(&second->servers, &first->context, REQUEST_PUT, 8));
+    free(second);
+    free(first);
+}
+
+/* What learning has found for a size is not asked about because a smaller one is on trial. */
+static void test_beside_a_trial(void **state)
+{
+    struct world *world = begin();
+    struct learner *learner = learn_of(&world->lane, REQUEST_PUT, 100);
+
+    (void)state;
+    atomic_store(&world->servers.lanes[OFFSET], &world->lane);
+    goes(world, 8, LEARN_PLAIN, 2);
+    *learner = (struct learner){.begun = 1, .left = 2};
+    assert_false(put(world, 100));
+    assert_true(put_otherwise(world, &world->servers, 100));
+    assert_true(put_otherwise(world, &world->servers, 100));
+    assert_false(put_otherwise(world, &world->servers, 100));
+    assert_int_equal(direct(world), 2);
+    free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counted), cmocka_unit_test(test_range),
-        cmocka_unit_test(test_large),   cmocka_unit_test(test_forbidden),
-        cmocka_unit_test(test_stopped), cmocka_unit_test(test_another_context),
+        cmocka_unit_test(test_counted),         cmocka_unit_test(test_range),
+        cmocka_unit_test(test_large),           cmocka_unit_test(test_forbidden),
+        cmocka_unit_test(test_stopped),         cmocka_unit_test(test_another_context),
+        cmocka_unit_test(test_several_servers), cmocka_unit_test(test_beside_a_trial),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
