@@ -4,6 +4,7 @@
  *
  *     pamirun -n 2 [--nodes 2] [--servers K] servers [--servers N] [--min N] [--max N] [--ms N]
  *         [--step N] [--rounds N] [--split N] [--learn] [--warm MS] [--heap] [--packets]
+ *         [--messages]
  *
  * Measures put_S, get_S, S = 0 .. N servers; put_active, get_active, where N servers run and the
  * client takes its turn; and, if pamirun has started server processes, put_process and get_process;
@@ -12,8 +13,10 @@
  * the shared heap, and its task sleeps when nothing comes; the source is in the shared heap.
  * --packets: no common memory is used for the data, so that the target takes part.
  *
- * --learn: what is lost, or won, when the policy finds out by itself. For puts, gets and messages,
- * which count when they have been received,
+ * --learn: what is lost, or won, when the policy finds out by itself. For puts, gets, messages,
+ * which count when they have been received, and immediate messages, of which the target
+ * acknowledges each 16, or half of those outstanding, with one of its own; --messages: only for the
+ * last two. Immediate messages end at 64 bytes.
  *     _0      as above
  *     _null   the same again: what two runs of the same thing differ by
  *     _idle   the same while servers run
@@ -54,16 +57,21 @@ struct contender {
 
 enum {
     ADDRESS = JOB_USER,
-    DATA
+    DATA,
+    NOW,
+    ACK
 };
 
 enum operation {
     PUT,
     GET,
-    SEND
+    SEND,
+    IMMEDIATE
 };
 
-static const char *const names[] = {"put", "get", "send"};
+#define IMMEDIATE_MOST ((size_t)64) /* bytes */
+
+static const char *const names[] = {"put", "get", "send", "immediate"};
 
 static struct {
     struct job job;
@@ -72,6 +80,8 @@ static struct {
     unsigned char *local, *own;
     bool known, stopped, packets, learns;
     uint64_t started, ended;
+    uint8_t ack; /* immediate messages that the target acknowledges at once */
+    uint8_t got; /* of those, by now */
     size_t split, rounds, count, warm;
     struct contender contenders[SERVERS_MOST + 3];
     size_t contender_count;
@@ -110,6 +120,24 @@ static void on_data(pami_context_t context, void *cookie, const void *header, si
     memset(recv, 0, sizeof(*recv));
     recv->type = PAMI_TYPE_BYTE;
     recv->addr = run.own;
+}
+
+static void on_now(pami_context_t context, void *cookie, const void *header, size_t header_size,
+                   const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    JOB_UNUSED_DISPATCH_ARGUMENTS;
+    (void)data;
+    if (++run.got < *(const uint8_t *)header)
+        return;
+    job_send(&run.job, 0, ACK, run.peer, &run.got, sizeof(run.got));
+    run.got = 0;
+}
+
+static void on_ack(pami_context_t context, void *cookie, const void *header, size_t header_size,
+                   const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    JOB_UNUSED_DISPATCH_ARGUMENTS;
+    run.ended += *(const uint8_t *)data;
 }
 
 static pami_rma_t transfer(size_t bytes)
@@ -162,6 +190,34 @@ static void send(pamix_servers_t servers, size_t at, size_t bytes)
         job_poll_one(run.job.contexts[0]);
 }
 
+static void send_immediate(pamix_servers_t servers, size_t at, size_t bytes)
+{
+    pami_send_immediate_t call = {.dispatch = NOW, .dest = run.peer};
+
+    call.header.iov_base = &run.ack;
+    call.header.iov_len = sizeof(run.ack);
+    call.data.iov_base = run.local + at;
+    call.data.iov_len = bytes;
+    if (servers == NULL) {
+        PAMI_OK(PAMI_Send_immediate(run.job.contexts[0], &call));
+        return;
+    }
+    while (PAMIX_Servers_send_immediate(servers, run.job.contexts[0], &call, 0) == PAMI_EAGAIN)
+        job_poll_one(run.job.contexts[0]);
+}
+
+static void operate(enum operation operation, pamix_servers_t servers, size_t at, size_t bytes)
+{
+    if (operation == PUT)
+        put(servers, at, bytes);
+    else if (operation == GET)
+        get(servers, at, bytes);
+    else if (operation == SEND)
+        send(servers, at, bytes);
+    else
+        send_immediate(servers, at, bytes);
+}
+
 /* Million operations per second, with `window` of them outstanding. */
 static double rate(enum operation operation, pamix_servers_t servers, size_t bytes, size_t window,
                    size_t ms)
@@ -170,6 +226,7 @@ static double rate(enum operation operation, pamix_servers_t servers, size_t byt
     uint64_t before = run.ended, least = run.started + TURN_LEAST * window;
     size_t places = window * bytes <= SPAN ? window : SPAN / bytes;
 
+    run.ack = (uint8_t)(window >= 2 * CHECK_EVERY ? CHECK_EVERY : (window + 1) / 2);
     while (now < until || run.started < least) {
         for (size_t i = 0; i < CHECK_EVERY; i++) {
             size_t at = run.started % places * bytes;
@@ -177,12 +234,7 @@ static double rate(enum operation operation, pamix_servers_t servers, size_t byt
             while (run.started - run.ended >= window)
                 job_poll_one(run.job.contexts[0]);
             run.started++;
-            if (operation == PUT)
-                put(servers, at, bytes);
-            else if (operation == GET)
-                get(servers, at, bytes);
-            else
-                send(servers, at, bytes);
+            operate(operation, servers, at, bytes);
         }
         now = bench_now();
     }
@@ -331,6 +383,8 @@ static void share_address(size_t bytes, bool heap)
 {
     run.own = memset(heap ? alloc_shared(bytes) : bench_alloc(bytes), 2, bytes);
     job_dispatch(&run.job, DATA, on_data, NULL);
+    job_dispatch(&run.job, NOW, on_now, NULL);
+    job_dispatch(&run.job, ACK, on_ack, NULL);
     job_dispatch(&run.job, ADDRESS, on_address, NULL);
     job_meet(&run.job);
     run.local = memset(alloc_shared(bytes), 1, bytes);
@@ -357,13 +411,18 @@ static void measure(int argc, char **argv)
     size_t most = bench_option(argc, argv, "--max", 65536);
     size_t ms = bench_option(argc, argv, "--ms", 20);
     size_t step = bench_option(argc, argv, "--step", 8);
+    bool messages = bench_flag(argc, argv, "--messages");
 
     for (size_t bytes = bench_option(argc, argv, "--min", 8); bytes <= most; bytes *= step)
         for (size_t w = 0; w < sizeof(windows) / sizeof(windows[0]); w++) {
-            cell(PUT, bytes, windows[w], ms);
-            cell(GET, bytes, windows[w], ms);
+            if (!messages) {
+                cell(PUT, bytes, windows[w], ms);
+                cell(GET, bytes, windows[w], ms);
+            }
             if (run.learns)
                 cell(SEND, bytes, windows[w], ms);
+            if (run.learns && bytes <= IMMEDIATE_MOST)
+                cell(IMMEDIATE, bytes, windows[w], ms);
         }
 }
 
