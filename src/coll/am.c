@@ -61,6 +61,7 @@ struct am_part *am_part_new(struct am *am, const struct am_wire *wire, uint32_t 
 void am_part_free(struct am_part *part)
 {
     list_remove(&part->link);
+    type_unref(part->type);
     free(part->header);
     free(part->data);
     free(part);
@@ -70,14 +71,14 @@ void am_part_free(struct am_part *part)
 static int unpack(struct am_part *part)
 {
     const pami_recv_t *recv = &part->recv;
-    const struct type *type = type_complete_from_handle(recv->type);
 
     if (recv->addr == NULL || part->wire.bytes == 0 || recv->data_fn == PAMI_DATA_NOOP)
         return 0;
-    if (type == NULL)
+    if (part->type == NULL)
         return -EINVAL;
     return type_transform(part->data, type_complete_from_handle(PAMI_TYPE_BYTE), 0, recv->addr,
-                          type, recv->offset, part->wire.bytes, recv->data_fn, recv->data_cookie);
+                          part->type, recv->offset, part->wire.bytes, recv->data_fn,
+                          recv->data_cookie);
 }
 
 /* The data is where it was wanted, or will never be; also the end of a contribution. */
@@ -106,7 +107,7 @@ static void receive_data(struct am_part *part)
 
     part->deferred = NULL;
     if (part->recv.data_fn == PAMI_DATA_COPY) {
-        place.type = type_complete_from_handle(part->recv.type);
+        place.type = part->type;
         if (place.type == NULL && place.address != NULL)
             part->result = error_set(PAMI_INVAL, "receive: type: not a complete type");
     } else {
@@ -121,8 +122,10 @@ static void receive_data(struct am_part *part)
 }
 
 /* What the dispatch function has named can be sent. */
-static bool has_contribution(const struct am_part *part, const struct type *type)
+static bool has_contribution(const struct am_part *part)
 {
+    const struct type *type = part->type;
+
     return part->wire.bytes == 0 || (type != NULL && type_data_size(type) != 0 &&
                                      (part->recv.addr != NULL || !type_is_contiguous(type)));
 }
@@ -132,13 +135,12 @@ static void contribute(struct am_part *part)
 {
     struct context *context = part->am->context;
     struct am_wire wire = part->wire;
-    const struct message_place place = {.address = part->recv.addr,
-                                        .type = type_complete_from_handle(part->recv.type),
-                                        .offset = part->recv.offset};
+    const struct message_place place = {
+        .address = part->recv.addr, .type = part->type, .offset = part->recv.offset};
     int sent = -EINVAL;
 
     wire.kind = AM_ANSWER;
-    if (has_contribution(part, place.type))
+    if (has_contribution(part))
         sent = message_send(context, part->origin, MESSAGE_AMCOLLECTIVE, &wire, sizeof(wire),
                             &place, wire.bytes, part_done, part);
     if (sent == 0)
@@ -179,6 +181,9 @@ void am_part_dispatch(struct am_part *part, struct group *group, const struct am
         row->function.amreduce(context, row->cookie, part->header, part->header_bytes,
                                part->wire.bytes, part->origin, geometry, &part->op, recv);
     }
+    part->type = type_complete_from_handle(recv->type);
+    if (part->type != NULL)
+        type_ref(part->type);
 }
 
 /* The dispatch function may be called now. */

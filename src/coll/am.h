@@ -63,6 +63,7 @@ struct am_part {
     char *data;               /* owned: what came with the message, or what data_fn needs */
     struct receive *deferred; /* the message whose data is to come */
     pami_recv_t recv;         /* what the dispatch function has said */
+    struct type *type;        /* with a reference: behind recv.type then; NULL: none */
     pami_data_function op;    /* reduce: what it said */
     pami_result_t result;     /* of preparing for the data */
 };

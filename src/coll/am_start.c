@@ -134,7 +134,7 @@ static pami_result_t check_arguments(const struct am *am, const struct group *gr
     if (__builtin_mul_overflow(type_data_size(type), a->count, &bytes))
         return error_set(PAMI_INVAL, "PAMI_Collective: %scount: %zu instances are too many",
                          a->names[2], a->count);
-    if (a->buffer == NULL && bytes != 0)
+    if (a->buffer == NULL && bytes != 0 && type_is_contiguous(type))
         return error_set(PAMI_INVAL, "PAMI_Collective: %s: NULL with %zu bytes", a->names[1],
                          bytes);
     return PAMI_SUCCESS;
@@ -331,7 +331,7 @@ static pami_result_t own_data(struct am_operation *operation)
 {
     struct am_part *part = operation->own;
     const pami_recv_t *recv = &part->recv;
-    const struct type *type = type_complete_from_handle(recv->type);
+    const struct type *type = part->type;
     struct type *bytes = type_complete_from_handle(PAMI_TYPE_BYTE);
     struct am_block *block = operation->blocks + operation->group->rank;
     char *mine = block_of(operation, operation->group->rank);
@@ -366,7 +366,6 @@ static void own_run(pami_context_t context, void *cookie, pami_result_t result)
     struct am_operation *operation = cookie;
     struct am_part *part = operation->own;
     const struct am_row *row = am_row_find(operation->am, part->wire.identity, part->wire.id);
-    const struct type *type;
 
     (void)context;
     if (row == NULL) {
@@ -374,14 +373,13 @@ static void own_run(pami_context_t context, void *cookie, pami_result_t result)
         return;
     }
     am_part_dispatch(part, operation->group, row);
-    type = type_complete_from_handle(part->recv.type);
     result = own_data(operation);
     if (operation->blocks == NULL) {
         operation_less(operation, result);
         return;
     }
     operation->dispatched = true;
-    operation->element = type != NULL ? type_kind(type) : TYPE_KIND_NONE;
+    operation->element = part->type != NULL ? type_kind(part->type) : TYPE_KIND_NONE;
     operation->blocks[operation->group->rank].begun = true;
     block_there(&operation->blocks[operation->group->rank], result);
 }
