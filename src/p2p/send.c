@@ -14,6 +14,11 @@
  * memory. */
 #define COPY_ALWAYS_BYTES 512u
 
+static inline bool is_copied(const pami_send_event_t *events, size_t bytes)
+{
+    return events->local_fn == NULL && bytes <= COPY_ALWAYS_BYTES;
+}
+
 /* What a send call is checked against, found once. */
 struct checked {
     struct context *context;
@@ -260,8 +265,7 @@ static pami_result_t send_message(const char *function, const struct checked *ch
 {
     struct p2p *p2p = checked->p2p;
     size_t bytes = from->data.iov_len;
-    bool copy = typed == NULL && events->local_fn == NULL && bytes <= COPY_ALWAYS_BYTES;
-    struct send *send = operation(checked, from, copy);
+    struct send *send = operation(checked, from, typed == NULL && is_copied(events, bytes));
 
     if (send == NULL)
         return error_set(PAMI_ENOMEM, "%s: out of memory", function);
@@ -317,9 +321,10 @@ pami_result_t PAMI_Send(pami_context_t context, pami_send_t *parameters)
 }
 
 /* Check the layout of a typed send and describe its source. *source stays NULL when the data is
- * one contiguous piece, whose address *plain then holds. */
+ * one contiguous piece, whose address *plain then holds: the program's, or `small` with what is to
+ * be copied at the call. */
 static pami_result_t open_source(const pami_send_typed_t *parameters, struct typed_source **source,
-                                 void **plain)
+                                 void **plain, char small[COPY_ALWAYS_BYTES])
 {
     size_t bytes = parameters->send.data.iov_len;
     char *base = parameters->send.data.iov_base;
@@ -336,6 +341,14 @@ static pami_result_t open_source(const pami_send_typed_t *parameters, struct typ
                          bytes);
     if (function == PAMI_DATA_COPY && type_is_contiguous(type)) {
         *plain = base + parameters->typed.offset;
+        return PAMI_SUCCESS;
+    }
+    if (function == PAMI_DATA_COPY && is_copied(&parameters->events, bytes)) {
+        struct type_cursor cursor;
+
+        type_cursor_init(&cursor, type, base, parameters->typed.offset);
+        type_pack(small, &cursor, bytes, PAMI_DATA_COPY, NULL);
+        *plain = small;
         return PAMI_SUCCESS;
     }
     if (function != PAMI_DATA_COPY && (uintptr_t)function <= OPERATOR_MINLOC)
@@ -359,6 +372,7 @@ static pami_result_t open_source(const pami_send_typed_t *parameters, struct typ
 pami_result_t PAMI_Send_typed(pami_context_t context, pami_send_typed_t *parameters)
 {
     pami_send_immediate_t send;
+    char small[COPY_ALWAYS_BYTES];
     struct typed_source *typed = NULL;
     struct checked checked;
     pami_result_t result = check("PAMI_Send_typed", context,
@@ -369,7 +383,7 @@ pami_result_t PAMI_Send_typed(pami_context_t context, pami_send_typed_t *paramet
     if (result != PAMI_SUCCESS)
         return result;
     send = parameters->send;
-    result = open_source(parameters, &typed, &send.data.iov_base);
+    result = open_source(parameters, &typed, &send.data.iov_base, small);
     if (result == PAMI_SUCCESS)
         result = find_path("PAMI_Send_typed", &checked, &send);
     if (result == PAMI_SUCCESS)
