@@ -59,10 +59,15 @@ static void tree_phase(const struct shape *shape, uint32_t index, struct phase *
 
     if (index < base) {
         phase_part(&reduce_knomial, &part, 0, index, phase);
-        to_result(shape, &phase->recv);
+        if (phase->from != NOBODY)
+            to_result(shape, &phase->recv);
         for (int i = 0; i < PHASE_LOCALS; i++) {
-            to_result(shape, &phase->after[i].source);
-            to_result(shape, &phase->after[i].target);
+            struct local *local = &phase->after[i];
+
+            if (local->kind == LOCAL_NONE)
+                continue;
+            to_result(shape, &local->source);
+            to_result(shape, &local->target);
         }
         return;
     }
