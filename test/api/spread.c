@@ -3,7 +3,7 @@
  * is sent to the one whose turn it is, and may run on all of them again. One that the program has
  * bound meanwhile stays where it is, and so does everybody where too many share a processor.
  *
- * Run: tasks=3,4,5
+ * Run: tasks=3,8,9
  */
 #define TEST_LIMIT 60
 #include "api_test.h"
@@ -13,7 +13,7 @@
 
 enum {
     PROCESSORS = 2,
-    CROWD = 2 * PROCESSORS, /* more do not spread */
+    CROWD = 4 * PROCESSORS, /* more do not spread */
     MANY_YIELDS = 512
 };
 
