@@ -4,7 +4,7 @@
  *
  * A role runs in every process of the group, after all of them are there, and process 0's return
  * value is the result. A role that fails ends its process with a non-zero status, which ends the
- * program that measures.
+ * program that measures; one that skips (bench_skip) ends it as skipped.
  */
 #ifndef LIBPAMI_BENCH_PAIR_H
 #define LIBPAMI_BENCH_PAIR_H
@@ -51,7 +51,6 @@ static inline double pair_run(pair_role *role, void *shared, int count, enum pai
 {
     struct pair *group = bench_shared(sizeof(*group));
     double result;
-    bool good = true;
 
     if (count > PAIR_MOST) {
         bench_die("at most %d processes", PAIR_MOST);
@@ -73,14 +72,14 @@ static inline double pair_run(pair_role *role, void *shared, int count, enum pai
         }
     }
     for (int i = 0; i < count; i++) {
-        int status;
-        if (wait(&status) < 0 || status != 0) {
-            good = false;
-            break;
+        int status = -1;
+        wait(&status);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == BENCH_SKIP) {
+            _exit(BENCH_SKIP); /* the reason is out; what is left of the group ends with us */
         }
-    }
-    if (!good) {
-        bench_die("a process that measures a limit failed");
+        if (status != 0) {
+            bench_die("a process that measures a limit failed");
+        }
     }
     result = group->result;
     munmap(group, sizeof(*group));
