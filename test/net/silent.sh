@@ -7,7 +7,7 @@
 . "$(dirname "$0")/functions"
 
 hosts 2 --cut "$scratch/keep"
-export PAMI_PEER_TIMEOUT=2 PAMI_LOG=info
+export PAMI_PEER_TIMEOUT=4 PAMI_LOG=info
 what='a silent network'
 start_apart pamirun 2 "$build/test/net/stream" --limit 40
 
