@@ -348,7 +348,7 @@ static pami_result_t own_data(struct am_operation *operation)
             error = type_transform(mine, operation->type, 0, recv->addr, type, recv->offset,
                                    operation->bytes, recv->data_fn, recv->data_cookie);
     } else if (operation->kind == AM_GATHER) {
-        if (recv->addr != mine || type != operation->type)
+        if (recv->addr != mine || recv->offset != 0 || type != operation->type)
             error = type_transform(recv->addr, type, recv->offset, mine, operation->type, 0,
                                    operation->bytes, PAMI_DATA_COPY, NULL);
     } else {

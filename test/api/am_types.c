@@ -2,7 +2,8 @@
  * Types of active-message collectives that go before their data has come: what a dispatch function
  * names may be destroyed once it has returned, as with all other transfers. Two broadcasts wait for
  * their id; the dispatch of the second destroys the type of the first, whose data is added to what
- * is there. A source may be given by a type of absolute addresses and no buffer.
+ * is there. A source may be given by a type of absolute addresses and no buffer, a contribution
+ * by an offset into the own block of the result.
  *
  * Run: tasks=2,3,5 nodes=1,2
  * Run: tasks=3 env="PAMI_SHM_SINGLE_COPY=off"
@@ -143,6 +144,47 @@ static void run(pami_geometry_t world)
     free(source);
 }
 
+/* The contribution of the initiator, the last task, is in its own block, but a word further on. */
+static void on_gather(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                      size_t bytes, pami_endpoint_t origin, pami_geometry_t geometry,
+                      pami_recv_t *send)
+{
+    bool initiator = job.task == job.tasks - 1;
+
+    (void)context, (void)header, (void)header_bytes, (void)origin, (void)geometry;
+    CHECK_SIZE(bytes, sizeof(int));
+    send->addr = (int *)cookie + job.task;
+    send->type = PAMI_TYPE_SIGNED_INT;
+    send->offset = initiator ? sizeof(int) : 0;
+    send->local_fn = on_landed;
+    send->cookie = &job;
+}
+
+static void gather_shifted(pami_geometry_t world)
+{
+    pami_algorithm_t algorithm = algorithm_of(world, PAMI_XFER_AMGATHER);
+    pami_dispatch_callback_function fn = {.amgather = on_gather};
+    int *words = test_zalloc((job.tasks + 1) * sizeof *words);
+    struct told told;
+    pami_xfer_t xfer = coll_xfer(algorithm, &told);
+
+    words[job.task + (job.task == job.tasks - 1)] = 100 + (int)job.task;
+    landed = 0;
+    count = 1;
+    CHECK_OK(PAMI_AMCollective_dispatch_set(job.context[0], algorithm, ID, fn, words,
+                                            (pami_collective_hint_t){0}));
+    job_barrier(&job);
+    xfer.cmd.xfer_amgather = (pami_amgather_t){
+        .dispatch = ID, .rcvbuf = words, .rtype = PAMI_TYPE_SIGNED_INT, .rtypecount = 1};
+    if (job.task == job.tasks - 1)
+        coll_start(job.context[0], &xfer);
+    WAIT(&job, landed == 1);
+    for (size_t i = 0; i < job.tasks && job.task == job.tasks - 1; i++)
+        CHECK(words[i] == 100 + (int)i);
+    job_barrier(&job);
+    free(words);
+}
+
 int main(void)
 {
     job_start(&job, "am-types", 1);
@@ -150,6 +192,7 @@ int main(void)
         count = sizes[i];
         run(world_of(&job));
     }
+    gather_shifted(world_of(&job));
     job_finish(&job);
     return 0;
 }
