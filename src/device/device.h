@@ -186,6 +186,9 @@ struct transfer {
     void (*done)(struct transfer *, int error);
     bool alone; /* the other end waits for it, and does nothing else meanwhile */
     bool joint; /* the other end may do a part of it: it has a processor */
+    /* Of a joint one: what this end has copied, and how long that took. */
+    size_t own;
+    uint64_t own_ticks;
 };
 
 /*

@@ -174,7 +174,6 @@ struct receive {
     struct transfer transfer;
     char *bounce;
     size_t bounce_bytes;
-    uint64_t fetch_start; /* of a single copy, clock_ticks; 0: not measured */
     struct context *context;
 };
 

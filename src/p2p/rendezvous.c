@@ -86,10 +86,10 @@ void rendezvous_lead(struct p2p *p2p, struct receive *receive, const char *bytes
         receive_finish(p2p, receive, PAMI_SUCCESS);
 }
 
-static void measured(struct receive *receive, size_t moved)
+static void measured(struct receive *receive, size_t moved, uint64_t ticks)
 {
-    if (receive->fetch_start != 0 && moved >= PULL_MEASURED)
-        gauge_note(&receive->peer->pulls, clock_ticks() - receive->fetch_start, moved);
+    if (moved >= PULL_MEASURED)
+        gauge_note(&receive->peer->pulls, ticks, moved);
 }
 
 static void get_done(struct transfer *transfer, int error)
@@ -99,7 +99,7 @@ static void get_done(struct transfer *transfer, int error)
 
     receive->fetching = false;
     if (error == 0) {
-        measured(receive, receive->bounce_bytes);
+        measured(receive, transfer->own, transfer->own_ticks);
         if (landed(receive, receive->bounce_bytes))
             receive_finish(p2p, receive, PAMI_SUCCESS);
     } else if (receive->peer->gone || error == -EPIPE) {
@@ -123,6 +123,7 @@ static int fetch(struct receive *receive, char *to, size_t bytes, size_t *moved)
 
     receive->transfer.done = get_done;
     receive->transfer.joint = p2p_has_processors(receive->context->p2p);
+    receive->transfer.own = 0;
     if (receive->exposure.id == 0)
         return path->port->ops->get(path, to, access.remote, bytes, moved, &receive->transfer);
     return path->port->ops->remote(path, &access, &receive->transfer);
@@ -143,6 +144,7 @@ static bool can_fetch(const struct receive *receive)
 static int pull(struct p2p *p2p, struct receive *receive)
 {
     struct path *path = receive->peer->path;
+    uint64_t start;
     size_t moved = 0;
     size_t room;
     char *to;
@@ -160,10 +162,10 @@ static int pull(struct p2p *p2p, struct receive *receive)
         push_instead(p2p, receive);
         return 1;
     }
-    receive->fetch_start = receive->exposure.id == 0 ? clock_ticks() : 0;
+    start = clock_ticks();
     error = fetch(receive, to, room, &moved);
     if (error == 0)
-        measured(receive, moved);
+        measured(receive, moved, clock_ticks() - start);
     if (error == -EINPROGRESS) {
         receive->fetching = true;
         receive->bounce_bytes = room;
@@ -225,7 +227,7 @@ static bool moved_by_others(struct p2p *p2p, struct receive *receive)
     if (mover_fetch(&fetch) != 0)
         return false;
     p2p->moved++;
-    receive->fetch_start = 0;
+    receive->transfer.own = 0;
     receive->fetching = true;
     receive->bounce_bytes = fetch.bytes;
     return true;

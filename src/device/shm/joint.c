@@ -14,8 +14,8 @@
 /* How long the end of a context waits for a guest that has a piece in hand: it may be stopped. */
 #define CLOSE_SECONDS 1.0
 
-/* Invitations that nobody takes up become rare: one in 4, 8, ... copies. */
-#define SHY_MOST 8u
+/* Invitations that nobody takes up become rare: one in 4, 8, 16 copies. */
+#define SHY_MOST 4u
 
 #define COUNT_BITS 24
 #define COUNT_MASK ((UINT64_C(1) << COUNT_BITS) - 1)
@@ -49,6 +49,14 @@ static uint32_t pieces_of(size_t bytes)
     size_t piece = piece_bytes(bytes);
 
     return (uint32_t)((bytes + piece - 1) / piece);
+}
+
+/* The size of piece `index`. */
+static size_t piece_at(size_t bytes, int64_t index)
+{
+    size_t piece = piece_bytes(bytes);
+
+    return smaller(piece, bytes - (size_t)index * piece);
 }
 
 static inline uint32_t taken_front(uint64_t word)
@@ -102,11 +110,10 @@ static int copy_piece(int32_t pid, bool put, char *local, char *remote, size_t b
 static int copy_indexed(int32_t pid, bool put, uint64_t local, uint64_t remote, size_t bytes,
                         int64_t index)
 {
-    size_t piece = piece_bytes(bytes);
-    size_t offset = (size_t)index * piece;
+    size_t offset = (size_t)index * piece_bytes(bytes);
 
     return copy_piece(pid, put, (char *)(uintptr_t)local + offset,
-                      (char *)(uintptr_t)remote + offset, smaller(piece, bytes - offset));
+                      (char *)(uintptr_t)remote + offset, piece_at(bytes, index));
 }
 
 /* ---- the owner ---- */
@@ -161,6 +168,19 @@ static int invite(struct shm_path *path, const struct joint_copy *copy, size_t i
     return shm_am(&path->path, &packet);
 }
 
+/* False: there was none. */
+static bool leave_guests(struct joint *joint)
+{
+    struct list *item;
+    bool any = false;
+
+    while ((item = list_pop_front(&joint->guests)) != NULL) {
+        free(list_entry(item, struct joint_guest, link));
+        any = true;
+    }
+    return any;
+}
+
 bool joint_begin(struct shm_path *path, const struct joint_copy *what)
 {
     struct shm_port *port = shm_port_of(path->path.port);
@@ -171,6 +191,8 @@ bool joint_begin(struct shm_path *path, const struct joint_copy *what)
     if (path->member == port->device->segment->self || joint->count == JOINT_BERTHS ||
         what->bytes / JOINT_PIECE_MOST >= COUNT_MASK)
         return false;
+    if (leave_guests(joint))
+        return false; /* both are busy, see joint.h */
     if (path->alone != 0) {
         path->alone--;
         return false;
@@ -184,6 +206,8 @@ bool joint_begin(struct shm_path *path, const struct joint_copy *what)
     }
     joint->copies[index] = *what;
     joint->copies[index].path = path;
+    what->transfer->own = 0;
+    what->transfer->own_ticks = 0;
     joint->count++;
     return true;
 }
@@ -210,19 +234,26 @@ static void finish(struct shm_port *port, struct joint_copy *copy)
     transfer->done(transfer, error);
 }
 
+static int copy_own(struct joint_copy *copy, int64_t index)
+{
+    uint64_t start = clock_ticks();
+    int error = copy_indexed(copy->path->pid, copy->put, (uint64_t)(uintptr_t)copy->local,
+                             copy->remote, copy->bytes, index);
+
+    copy->transfer->own_ticks += clock_ticks() - start;
+    copy->transfer->own += piece_at(copy->bytes, index);
+    return error;
+}
+
 /* One piece, or the end. True when something has happened. The copy may be another one then. */
 static bool step(struct shm_port *port, struct joint_copy *copy)
 {
     struct joint_berth *berth = berth_of(port, (size_t)(copy - port->joint.copies));
-    int64_t index;
-    int error;
 
     if (!copy->ended) {
-        index = take(berth, current_use(berth), pieces_of(copy->bytes), false);
-        error = index < 0
-                    ? 0
-                    : copy_indexed(copy->path->pid, copy->put, (uint64_t)(uintptr_t)copy->local,
-                                   copy->remote, copy->bytes, index);
+        int64_t index = take(berth, current_use(berth), pieces_of(copy->bytes), false);
+        int error = index < 0 ? 0 : copy_own(copy, index);
+
         if (index >= 0 && error == 0)
             return true;
         ended(copy, berth, error);
@@ -257,6 +288,8 @@ void joint_invited(struct shm_port *port, const struct packet_header *head, cons
         port->port.params.counters[DEVICE_DROPPED]++;
         return;
     }
+    if (port->joint.count != 0)
+        return; /* both are busy, see joint.h */
     guest = shm_copy_probe(device, (uint32_t)member) ? malloc(sizeof(*guest)) : NULL;
     if (guest == NULL)
         return;
@@ -273,7 +306,6 @@ void joint_invited(struct shm_port *port, const struct packet_header *head, cons
 static void help(struct shm_port *port, struct joint_guest *guest)
 {
     const struct invitation *what = &guest->what;
-    size_t piece = piece_bytes(what->bytes);
     int64_t index = take(guest->berth, guest->use, pieces_of(what->bytes), true);
 
     if (index < 0) {
@@ -282,8 +314,7 @@ static void help(struct shm_port *port, struct joint_guest *guest)
         return;
     }
     if (copy_indexed(guest->pid, !guest->put, what->guest, what->owner, what->bytes, index) == 0)
-        port->port.params.counters[DEVICE_HELPED] +=
-            smaller(piece, what->bytes - (size_t)index * piece);
+        port->port.params.counters[DEVICE_HELPED] += piece_at(what->bytes, index);
     else
         atomic_store_explicit(&guest->berth->failed, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&guest->berth->returned, 1, memory_order_release); /* J1 */
@@ -310,10 +341,8 @@ int joint_advance(struct shm_port *port)
 void joint_close(struct shm_port *port)
 {
     double end = clock_now() + CLOSE_SECONDS;
-    struct list *item;
 
-    while ((item = list_pop_front(&port->joint.guests)) != NULL)
-        free(list_entry(item, struct joint_guest, link));
+    leave_guests(&port->joint);
     for (size_t i = 0; i < JOINT_BERTHS; i++) {
         struct joint_copy *copy = &port->joint.copies[i];
         struct joint_berth *berth = berth_of(port, i);
