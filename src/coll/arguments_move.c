@@ -292,7 +292,14 @@ pami_result_t arguments_alltoallv(struct reading *r, const pami_collective_t *gi
     to->send_bytes = to->lists + size;
     if (result == PAMI_SUCCESS)
         to->in_place = exchanges_same_places(to, size, &sides.send, sides.recv.buffer);
-    if (result == PAMI_SUCCESS && to->send_bytes[r->group->rank] != to->own_bytes)
-        return arguments_mismatch(r, "stypecounts", to->send_bytes[r->group->rank], to->own_bytes);
-    return result;
+    if (result != PAMI_SUCCESS || to->send_bytes[r->group->rank] == to->own_bytes)
+        return result;
+    if (sides.send.buffer == sides.recv.buffer) {
+        /* No two layouts: a program that works in place and leaves the send side alone. */
+        type_unref(to->send.type);
+        send_where_received(to);
+        to->in_place = true;
+        return PAMI_SUCCESS;
+    }
+    return arguments_mismatch(r, "stypecounts", to->send_bytes[r->group->rank], to->own_bytes);
 }

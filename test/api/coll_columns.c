@@ -1,7 +1,8 @@
 /*
  * Both sides of a collective in one buffer: the same address, but other words of it. Words that are
  * sent are the even ones, words received the odd ones, or for alltoallv the first and the second
- * half; all algorithms of list 0. The source stays as it was.
+ * half; all algorithms of list 0. The source stays as it was. A send side of alltoallv that cannot be
+ * one is none: the call is in place.
  *
  * Run: tasks=1,2,3,5 nodes=1,2 timeout=60
  * Run: tasks=3 env="PAMI_COLL_SHARED_BYTES=0" timeout=60
@@ -163,6 +164,25 @@ static void run(pami_xfer_type_t type, pami_algorithm_t algorithm, const char *n
     }
 }
 
+/* In place, with the send side of a program that thinks it is left alone. */
+static void no_send_side(pami_algorithm_t algorithm, const char *name)
+{
+    size_t *none = test_zalloc(job.tasks * sizeof *none);
+    struct told told;
+    pami_xfer_t xfer = coll_xfer(algorithm, &told);
+
+    for (size_t i = 0; i < COUNT * job.tasks; i++)
+        memory[i] = word_of(job.task, i);
+    xfer.cmd.xfer_alltoallv =
+        (pami_alltoallv_t){(char *)memory, PAMI_TYPE_SIGNED_INT, none,   none,
+                           (char *)memory, PAMI_TYPE_SIGNED_INT, counts, near};
+    coll_run(&job, job.context[0], &xfer);
+    for (size_t i = 0; i < COUNT * job.tasks; i++)
+        if (memory[i] != word_of(i / COUNT, COUNT * job.task + i % COUNT))
+            FAIL("%s: word %zu is %d", name, i, memory[i]);
+    free(none);
+}
+
 static void make_lists(void)
 {
     counts = test_alloc(3 * job.tasks * sizeof *counts);
@@ -200,6 +220,8 @@ int main(void)
 
         for (size_t a = 0; a < all.count[0]; a++)
             run(types[i], all.handle[0][a], all.metadata[0][a].name);
+        for (size_t a = 0; a < all.count[0] && types[i] == PAMI_XFER_ALLTOALLV; a++)
+            no_send_side(all.handle[0][a], all.metadata[0][a].name);
         algorithms_free(&all);
     }
     job_barrier(&job);

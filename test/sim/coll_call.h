@@ -53,6 +53,13 @@ static char *send_buffer(struct scene *s, const struct member *m, size_t at)
                                     : buffer(&m->recv) + at * m->recv.stride * sizeof(uint32_t);
 }
 
+/* What describes it. With PAMI_IN_PLACE these arguments mean nothing; with the same address they say
+ * that the data is where it is received. */
+static const struct side *send_side(const struct member *m, const char *from)
+{
+    return m->in_place && from != PAMI_IN_PLACE ? &m->recv : &m->send;
+}
+
 static void set_reduction(struct scene *s, const struct operation *o, struct member *m,
                           pami_allreduce_t *x)
 {
@@ -87,10 +94,12 @@ static void vector_arguments(struct scene *s, struct operation *o, size_t self,
     size_t own = block(s, o, self, self);
     char *from = buffer(out), *into = buffer(in);
 
-    if (o->kind != PAMI_XFER_SCATTERV)
+    if (o->kind != PAMI_XFER_SCATTERV) {
         from = send_buffer(s, m, o->kind == PAMI_XFER_ALLTOALLV ? 0 : place(in, self, 0));
-    else if (m->in_place)
+        out = send_side(m, from);
+    } else if (m->in_place) {
         into = PAMI_IN_PLACE;
+    }
     switch (o->type) {
     case PAMI_XFER_ALLGATHERV:
         to->xfer_allgatherv =
@@ -133,6 +142,7 @@ static pami_collective_t arguments(struct scene *s, struct operation *o, size_t 
     struct member *m = &o->member[self];
     pami_endpoint_t root = job_endpoint(&s->job, o->root, 0);
     pami_collective_t cmd;
+    char *from;
     pami_allreduce_t reduction;
     bool sends_many = o->kind == PAMI_XFER_SCATTER || o->kind == PAMI_XFER_SCATTERV;
 
@@ -160,22 +170,15 @@ static pami_collective_t arguments(struct scene *s, struct operation *o, size_t 
         break;
     case PAMI_XFER_ALLGATHER:
     case PAMI_XFER_ALLTOALL:
+        from = send_buffer(s, m, o->type == PAMI_XFER_ALLTOALL ? 0 : self * o->count);
         cmd.xfer_allgather = (pami_allgather_t){
-            send_buffer(s, m, o->type == PAMI_XFER_ALLTOALL ? 0 : self * o->count),
-            m->send.type,
-            o->count,
-            buffer(&m->recv),
-            m->recv.type,
-            o->count};
+            from, send_side(m, from)->type, o->count, buffer(&m->recv), m->recv.type, o->count};
         break;
     case PAMI_XFER_GATHER:
-        cmd.xfer_gather = (pami_gather_t){root,
-                                          send_buffer(s, m, self * o->count),
-                                          m->send.type,
-                                          o->count,
-                                          buffer(&m->recv),
-                                          m->recv.type,
-                                          o->count};
+        from = send_buffer(s, m, self * o->count);
+        cmd.xfer_gather = (pami_gather_t){
+            root,         from,    send_side(m, from)->type, o->count, buffer(&m->recv),
+            m->recv.type, o->count};
         break;
     case PAMI_XFER_SCATTER:
         cmd.xfer_scatter = (pami_scatter_t){root,     buffer(&m->send), m->send.type,
