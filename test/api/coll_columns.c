@@ -1,8 +1,8 @@
 /*
  * Both sides of a collective in one buffer: the same address, but other words of it. Words that are
  * sent are the even ones, words received the odd ones, or for alltoallv the first and the second
- * half; all algorithms of list 0. The source stays as it was. A send side of alltoallv that cannot be
- * one is none: the call is in place.
+ * half; all algorithms of list 0. The source stays as it was. A send side of alltoallv that cannot
+ * be one is none: the call is in place.
  *
  * Run: tasks=1,2,3,5 nodes=1,2 timeout=60
  * Run: tasks=3 env="PAMI_COLL_SHARED_BYTES=0" timeout=60

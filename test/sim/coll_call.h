@@ -53,8 +53,8 @@ static char *send_buffer(struct scene *s, const struct member *m, size_t at)
                                     : buffer(&m->recv) + at * m->recv.stride * sizeof(uint32_t);
 }
 
-/* What describes it. With PAMI_IN_PLACE these arguments mean nothing; with the same address they say
- * that the data is where it is received. */
+/* What describes it. With PAMI_IN_PLACE these arguments mean nothing; with the same address they
+ * say that the data is where it is received. */
 static const struct side *send_side(const struct member *m, const char *from)
 {
     return m->in_place && from != PAMI_IN_PLACE ? &m->recv : &m->send;
