@@ -43,7 +43,8 @@ timeout --foreground -k 2 20 "${over[@]}" -disable-auto-cleanup -n 4 "$job" --di
     >"$scratch/out" 2>"$scratch/err"
 [ $? != 124 ] || complain 'does not end'
 within 10000 "$start"
-# Who ignores it survives, but for those of the same node; fences do not end by themselves.
+# Who ignores it survives; hydra ends those of the same node most times, but not always. Fences do not
+# end by themselves.
 printf '#!/bin/sh\ntrap "" USR1\nexec "%s" --die 9\n' "$job" >"$scratch/ignores"
 chmod +x "$scratch/ignores"
 start=$(now)
@@ -51,6 +52,7 @@ what='no clean-up, the signal ignored'
 JOB_GOES_ON=1 PAMI_BOOTSTRAP_TIMEOUT=6 timeout --foreground -k 2 40 "${over[@]}" -disable-auto-cleanup \
     -n 4 "$scratch/ignores" >"$scratch/out" 2>"$scratch/err"
 [ $? != 124 ] || complain 'does not end'
-[ "$(grep -c survives "$scratch/out")" = 2 ] || complain 'not two survivors'
+has out 'task 0 survives'
+has out 'task 1 survives'
 within 20000 "$start"
 finish
