@@ -123,10 +123,9 @@ static void asked(struct context *context, struct group *group, const struct fli
  * wait for another. */
 static void asked_early(struct context *context, const struct flight_head *head, uint32_t origin)
 {
-    const struct group *top = geometry_find(context, head->identity);
     struct flight_head answer = *head;
 
-    if (top == NULL || !gone_any(top))
+    if (!gone_any_of(context, head->identity))
         return;
     answer.word = FLIGHT_OVER | (head->word & FLIGHT_CHANNEL_MASK) | gone_word(context);
     flight_tell(context, &answer, origin, 0);
@@ -156,7 +155,8 @@ static void over(struct flight *flight, struct group *group, const struct flight
     if (!disagrees)
         gone_heard(group->context, head->word);
     if (instance != NULL) {
-        if (!step_misses(instance, origin))
+        /* Where it ended well, what was sent has been fetched, or another answer comes. */
+        if (!step_misses(instance, origin) && (disagrees || !step_owes(instance, origin)))
             return;
         /* Who would have spoken for its domain may have died, and the others have ended well. */
         if (disagrees && !(group->channel == COLL_CHANNEL_NODES && gone_any(group)))

@@ -3,12 +3,12 @@
  *
  * Members that disagree about a collective (its size, so maybe its algorithm and where that runs)
  * may wait for what nobody sends. Most of that is found out by what does arrive. For the rest, a
- * member that has waited for a while asks those that it waits for, each by a message in the name
- * of the flight. Messages between two members keep their order: if the answer is that the run is
- * over there, or never was, and what is waited for has not come before, it will not come. A member
- * that still has the run, or has not begun it, does not answer, and is asked again later, ever less
- * often. One that has not begun it and knows of a member that has gone answers: programs stop at
- * the first error, so it may never begin.
+ * member that has waited for a while, for a message or for one to be fetched, asks those that it
+ * waits for, each by a message in the name of the flight. Messages between two members keep their
+ * order: if the answer is that the run is over there, or never was, and what is waited for has not
+ * come before, it will not come. A member that still has the run, or has not begun it, does not
+ * answer, and is asked again later, ever less often. One that has not begun it and knows of a
+ * member that has gone answers: programs stop at the first error, so it may never begin.
  *
  * So nothing is asked where members are on time, and who is late gets a few short messages. Where
  * thousands of collectives wait, a look asks about the first few only: questions about all of them

@@ -115,9 +115,11 @@ bool step_misses(struct instance *instance, uint32_t endpoint);
 bool step_is_silent(const struct instance *instance, uint32_t endpoint);
 /* The endpoint that a message of `origin` counts as one of. */
 uint32_t step_source(const struct instance *instance, uint32_t origin);
-/* Calls `tell` for the endpoint of each message that it waits for. */
-void step_doubts(const struct instance *instance,
-                 void (*tell)(const struct instance *instance, uint32_t endpoint));
+/* It waits for this endpoint to fetch a message. */
+bool step_owes(const struct instance *instance, uint32_t endpoint);
+/* Calls `tell` for the endpoint of each message that it waits for, to come or to be fetched. */
+typedef void step_tell(const struct instance *instance, uint32_t endpoint);
+void step_doubts(const struct instance *instance, step_tell *tell);
 
 /* engine.c */
 void engine_fail(struct instance *instance, pami_result_t result);

@@ -59,17 +59,27 @@ pami_result_t gone_error(const struct group *group, const char *otherwise)
     return error_set(PAMI_ERROR, "PAMI_Collective: %s", otherwise);
 }
 
-bool gone_any(const struct group *group)
+static bool gone_among(struct context *context, const struct topology *members)
 {
-    uint32_t mark = group->context->coll->gone;
+    uint32_t mark = context->coll->gone;
 
-    for (uint32_t i = 0; mark != 0 && i < group->size; i++) {
-        uint32_t endpoint = topology_endpoint(group->topology, i);
+    for (uint32_t i = 0; mark != 0 && i < members->size; i++) {
+        uint32_t endpoint = topology_endpoint(members, i);
 
-        if (message_has_gone(group->context, endpoint) ||
-            (endpoint_task(endpoint) + 1 == mark && i != group->rank &&
-             message_expect(group->context, endpoint) != 0))
+        if (message_has_gone(context, endpoint) ||
+            (endpoint_task(endpoint) + 1 == mark && endpoint != context->endpoint &&
+             message_expect(context, endpoint) != 0))
             return true;
     }
     return false;
+}
+
+bool gone_any(const struct group *group)
+{
+    return gone_among(group->context, group->topology);
+}
+
+bool gone_any_of(struct context *context, uint64_t identity)
+{
+    return geometry_look(context, identity, gone_among);
 }

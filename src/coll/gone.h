@@ -35,4 +35,7 @@ pami_result_t gone_error(const struct group *group, const char *otherwise);
 /* A member of this group has gone, and is not back. */
 bool gone_any(const struct group *group);
 
+/* The same of a geometry that this context may not have used yet. */
+bool gone_any_of(struct context *context, uint64_t identity);
+
 #endif

@@ -233,21 +233,47 @@ bool step_misses(struct instance *instance, uint32_t endpoint)
     return is_silent(instance, source);
 }
 
-void step_doubts(const struct instance *instance,
-                 void (*tell)(const struct instance *instance, uint32_t endpoint))
+/* Somebody has still to fetch what this phase sends. */
+static bool is_owed(const struct slot *slot)
 {
+    return slot->phase.to != NOBODY && (slot->flags & SLOT_SENT) == 0;
+}
+
+bool step_owes(const struct instance *instance, uint32_t endpoint)
+{
+    for (uint32_t i = instance->complete; i < instance->send_next; i++) {
+        const struct slot *slot = slot_of(instance, i);
+
+        if (is_owed(slot) && endpoint_of(instance, slot->phase.to) == endpoint)
+            return true;
+    }
+    return false;
+}
+
+static void doubt_source(const struct instance *instance, const struct slot *slot, step_tell *tell)
+{
+    uint32_t rank;
+
+    if (!has_voices(instance))
+        tell(instance, slot->from);
+    for (uint32_t k = 0;
+         has_voices(instance) && (rank = speaker(instance, slot->from, k)) != NOBODY; k++)
+        tell(instance, endpoint_of(instance, rank));
+}
+
+void step_doubts(const struct instance *instance, step_tell *tell)
+{
+    for (uint32_t i = instance->complete; i < instance->send_next; i++) {
+        const struct slot *slot = slot_of(instance, i);
+
+        if (is_owed(slot))
+            tell(instance, endpoint_of(instance, slot->phase.to));
+    }
     for (uint32_t i = instance->complete; i < instance->recv_next; i++) {
         const struct slot *slot = slot_of(instance, i);
 
-        uint32_t rank;
-
-        if ((slot->flags & SLOT_RECEIVED) != 0 || slot->receive != NULL)
-            continue;
-        if (!has_voices(instance))
-            tell(instance, slot->from);
-        for (uint32_t k = 0;
-             has_voices(instance) && (rank = speaker(instance, slot->from, k)) != NOBODY; k++)
-            tell(instance, endpoint_of(instance, rank));
+        if ((slot->flags & SLOT_RECEIVED) == 0 && slot->receive == NULL)
+            doubt_source(instance, slot, tell);
     }
 }
 

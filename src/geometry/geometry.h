@@ -137,6 +137,11 @@ static inline struct group *geometry_group(struct geometry *geometry, struct con
 /* The group of a context by identity (arriving messages), NULL: unknown, or not opened yet. */
 struct group *geometry_find(struct context *context, uint64_t identity);
 
+/* What `look` says of the members of the geometry with this identity, whose group need not be open
+ * here. False: unknown. */
+typedef bool geometry_looker(struct context *context, const struct topology *members);
+bool geometry_look(struct context *context, uint64_t identity, geometry_looker *look);
+
 /* This task, which was a member of it, has destroyed the geometry with this identity. False also
  * while that cannot be told because one is being created. */
 bool geometry_is_over(struct context *context, uint64_t identity);

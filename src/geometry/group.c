@@ -91,6 +91,42 @@ struct group *geometry_find(struct context *context, uint64_t identity)
     return u64map_get(&own->groups, identity);
 }
 
+/* Held; NULL: there is none that is ready. */
+static struct geometry *hold_ready(struct geometry_client *client, uint64_t identity)
+{
+    struct geometry *found = NULL;
+    struct list *item;
+
+    pthread_mutex_lock(&client->lock);
+    list_for_each (item, &client->geometries) {
+        struct geometry *geometry = list_entry(item, struct geometry, link);
+        int state = atomic_load_explicit(&geometry->state, memory_order_acquire); /* G1 */
+
+        if (state == GEOMETRY_READY && geometry->identity == identity)
+            found = geometry;
+    }
+    if (found != NULL)
+        geometry_hold(found);
+    pthread_mutex_unlock(&client->lock);
+    return found;
+}
+
+bool geometry_look(struct context *context, uint64_t identity, geometry_looker *look)
+{
+    const struct group *group = geometry_find(context, identity);
+    struct geometry *geometry;
+    bool answer;
+
+    if (group != NULL)
+        return look(context, group->topology);
+    geometry = hold_ready(context->geometry->client, identity);
+    if (geometry == NULL)
+        return false;
+    answer = look(context, &geometry->topology);
+    geometry_drop(geometry);
+    return answer;
+}
+
 /* A member has called for the creation of each geometry that others know. */
 bool geometry_is_over(struct context *context, uint64_t identity)
 {

@@ -233,7 +233,7 @@ static void on_ask(struct aggregate *aggregate, struct group *group,
     bool gave_up;
 
     if (group == NULL) {
-        if (geometry_is_over(context, wire->identity))
+        if (gone_any_of(context, wire->identity) || geometry_is_over(context, wire->identity))
             answer(aggregate, wire, origin, false);
         return;
     }
