@@ -114,9 +114,9 @@ static void asked(struct context *context, struct group *group, const struct fli
     if (machine != NULL)
         return;
     answer.word = FLIGHT_OVER | channel;
-    answer.word |=
-        coll_why_over(group, head->sequence) == PAMI_ERROR ? gone_word(context) : FLIGHT_DISAGREE;
-    flight_tell(context, &answer, origin, 0);
+    flight_tell(context, &answer, origin,
+                coll_why_over(group, head->sequence) == PAMI_ERROR ? FLIGHT_ABORT
+                                                                   : FLIGHT_DISAGREE);
 }
 
 /* It may never begin here: programs stop at the first error. When a member has gone, nobody need
@@ -127,8 +127,8 @@ static void asked_early(struct context *context, const struct flight_head *head,
 
     if (!gone_any_of(context, head->identity))
         return;
-    answer.word = FLIGHT_OVER | (head->word & FLIGHT_CHANNEL_MASK) | gone_word(context);
-    flight_tell(context, &answer, origin, 0);
+    answer.word = FLIGHT_OVER | (head->word & FLIGHT_CHANNEL_MASK);
+    flight_tell(context, &answer, origin, FLIGHT_ABORT);
 }
 
 /* A member that has destroyed the geometry has all of its runs behind it. */
@@ -155,8 +155,10 @@ static void over(struct flight *flight, struct group *group, const struct flight
     if (!disagrees)
         gone_heard(group->context, head->word);
     if (instance != NULL) {
-        /* Where it ended well, what was sent has been fetched, or another answer comes. */
-        if (!step_misses(instance, origin) && (disagrees || !step_owes(instance, origin)))
+        /* Who has nothing to say any more fetches what it is sent all the same, unless there was
+         * an error. */
+        if (!step_misses(instance, origin) &&
+            !((head->word & FLIGHT_ABORT) != 0 && step_owes(instance, origin)))
             return;
         /* Who would have spoken for its domain may have died, and the others have ended well. */
         if (disagrees && !(group->channel == COLL_CHANNEL_NODES && gone_any(group)))

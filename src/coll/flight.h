@@ -38,8 +38,10 @@ _Static_assert(sizeof(struct flight_head) == 16, "short messages stay short");
 #define FLIGHT_ABORT 0x00000010u    /* the sender has failed: nothing more will come from it, */
 #define FLIGHT_DISAGREE 0x00000020u /* ... because members called with different arguments */
 /* See ask.h. Both: the question of a member that waits in an arena. */
-#define FLIGHT_ASK 0x00000040u  /* does the receiver have this run behind it? */
-#define FLIGHT_OVER 0x00000080u /* the sender has, or never had it */
+#define FLIGHT_ASK 0x00000040u /* does the receiver have this run behind it? */
+/* The sender has, or never had it, or has nothing more to say in it. With FLIGHT_ABORT it will not
+ * fetch anything either. */
+#define FLIGHT_OVER 0x00000080u
 
 struct instance;
 
