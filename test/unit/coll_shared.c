@@ -2,7 +2,7 @@
  * Collectives in arenas of shared memory: every kind, sizes around the segments, roots, in place,
  * types with gaps, operators that do not commute, several in flight, 1, 2 or 4 slices; members
  * polled in random order by seed, and by threads at full speed. Members that disagree about the
- * size of one of them.
+ * size of one of them. How far members get ahead of one that does not look.
  *
  *     coll_shared [--seed N] [--rounds N]
  */
@@ -17,32 +17,10 @@
 
 #include <cmocka.h>
 
-#include "coll/shared/shared.h"
-#include "util/list.h"
+#include "shared_team.h"
 
 enum {
-    MEMBERS_MAX = 9,
-    BUFFER = 4096,
     FLIGHT = 3, /* collectives started before the first one is waited for */
-};
-
-/* Of a member in a slice. */
-static size_t buffer_of(uint32_t size, bool crowded)
-{
-    return arena_is_wide(crowded, size) ? size * ARENA_WIDE * (size_t)BUFFER : BUFFER;
-}
-
-/* One member, as a task would have it. */
-struct member {
-    struct context *context;
-    struct shared shared;
-    struct arena arena;
-};
-
-struct team {
-    uint32_t size;
-    char *memory;
-    struct member member[MEMBERS_MAX];
 };
 
 /* One collective of one member. */
@@ -69,56 +47,6 @@ static uint64_t next_random(uint64_t *state)
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return z ^ z >> 31;
-}
-
-static void team_open(struct team *team, uint32_t size, bool crowded)
-{
-    size_t bytes = arena_bytes(buffer_of(size, crowded), size);
-
-    team->size = size;
-    team->memory = aligned_alloc(4096, bytes);
-    assert_non_null(team->memory);
-    memset(team->memory, 0, bytes);
-    for (uint32_t i = 0; i < size; i++) {
-        struct member *member = &team->member[i];
-
-        memset(member, 0, sizeof(*member));
-        member->context = aligned_alloc(CACHE_LINE, sizeof(struct context));
-        memset(member->context, 0, sizeof(struct context));
-        list_init(&member->context->retries);
-        member->shared.context = member->context;
-        member->shared.spreads = true;
-        member->shared.buffer_bytes = BUFFER;
-        member->shared.wide_most = ARENA_WIDE * BUFFER;
-        member->shared.arena_bytes = SIZE_MAX;
-        member->shared.scratch[0] = aligned_alloc(CACHE_LINE, ARENA_WIDE * BUFFER);
-        member->shared.scratch[1] = aligned_alloc(CACHE_LINE, ARENA_WIDE * BUFFER);
-        list_init(&member->shared.arenas);
-        list_init(&member->shared.offers);
-        shared_machines_init(&member->shared);
-        member->arena.shared = &member->shared;
-        member->arena.state = ARENA_READY;
-        member->arena.rank = i;
-        member->arena.size = size;
-        member->arena.slice_mask = (1u << seed_now % 3) - 1; /* 1, 2 or 4 slices */
-        member->arena.room = BUFFER / size;
-        member->arena.buffer_bytes = buffer_of(size, crowded);
-        member->arena.crowded = crowded;
-        member->arena.memory = team->memory;
-        list_init(&member->arena.machines);
-        list_init(&member->arena.active);
-        list_init(&member->arena.link);
-    }
-}
-
-static void team_close(struct team *team)
-{
-    for (uint32_t i = 0; i < team->size; i++) {
-        free(team->member[i].context);
-        free(team->member[i].shared.scratch[0]);
-        free(team->member[i].shared.scratch[1]);
-    }
-    free(team->memory);
 }
 
 /* ---- data: a word of member `from`, for member `to`, at place `at` ---- */
@@ -227,12 +155,11 @@ static void on_done(struct shared_machine *machine, pami_result_t result)
     operation->complete = true;
 }
 
-static void operation_start(struct operation *operation, struct member *member,
-                            const struct plan *plan)
+static void operation_start_at(struct operation *operation, struct member *member,
+                               const struct plan *plan, uint64_t tick)
 {
     struct shared_call call = plan->call;
     size_t step = place(plan, call.bytes);
-    uint64_t next = member->arena.reserved; /* some ticks are left out, the same on all members */
     struct area_map map = {.type = plan->typed ? type_complete_from_handle(with_gaps()) : NULL,
                            .blocks = BLOCKS_EQUAL,
                            .distance = step};
@@ -241,9 +168,17 @@ static void operation_start(struct operation *operation, struct member *member,
     call.send.base = (char *)operation->send;
     call.recv.base = (char *)operation->recv;
     assert_true(shared_can(&member->arena, &call));
-    shared_reset(&operation->machine, &member->arena, &call, next + (next % 5 == 3 ? next % 7 : 0),
-                 on_done);
+    shared_reset(&operation->machine, &member->arena, &call, tick, on_done);
     shared_start(&operation->machine);
+}
+
+/* Some ticks are left out, the same on all members. */
+static void operation_start(struct operation *operation, struct member *member,
+                            const struct plan *plan)
+{
+    uint64_t next = member->arena.reserved;
+
+    operation_start_at(operation, member, plan, next + (next % 5 == 3 ? next % 7 : 0));
 }
 
 /* The byte that member `rank` must have at `at` of block `block`; false: untouched. */
@@ -337,14 +272,6 @@ static void plan_draw(struct plan *plan, uint32_t size, uint64_t *state)
 
 /* ---- by seed: one member after the other, in any order ---- */
 
-static void pass(struct member *member)
-{
-    struct retry *retry = &member->shared.retry;
-
-    if (!list_empty(&retry->link))
-        retry->run(retry, member->context);
-}
-
 static void play(struct team *team, uint64_t *state)
 {
     static struct operation operation[FLIGHT][MEMBERS_MAX];
@@ -381,6 +308,11 @@ static void play(struct team *team, uint64_t *state)
 static long rounds = 40;
 static uint64_t first_seed = 1;
 
+static uint32_t slices_of(uint64_t seed)
+{
+    return 1u << seed % 3;
+}
+
 static void by_seed(void **unused)
 {
     (void)unused;
@@ -388,11 +320,66 @@ static void by_seed(void **unused)
         static struct team team;
         uint64_t state = seed_now = first_seed + (uint64_t)round;
 
-        team_open(&team, 1 + (uint32_t)(next_random(&state) % MEMBERS_MAX),
+        team_open(&team, 1 + (uint32_t)(next_random(&state) % MEMBERS_MAX), slices_of(seed_now),
                   next_random(&state) % 2);
         for (int i = 0; i < 10; i++)
             play(&team, &state);
         team_close(&team);
+    }
+}
+
+/* ---- one member does not look ---- */
+
+static void pass_often(struct team *team, uint32_t from, uint32_t to)
+{
+    for (int i = 0; i < 10; i++)
+        for (uint32_t rank = from; rank < to; rank++)
+            pass(&team->member[rank]);
+}
+
+/* Broadcasts in a row: all but the last member are done with as many as there are slices before
+ * that one has begun the first, and with one more for each that it ends. */
+static void ahead_of_the_slowest(uint32_t slices, uint64_t bytes)
+{
+    enum {
+        MEMBERS = 3,
+        SLOWEST = MEMBERS - 1
+    };
+    static struct operation operation[2 * ARENA_SLICES][MEMBERS];
+    static struct team team;
+    struct plan plan = {.call = {.kind = SHARED_BROADCAST, .bytes = bytes, .unit = 1}};
+    uint32_t runs = 2 * slices;
+
+    team_open(&team, MEMBERS, slices, false);
+    for (uint32_t i = 0; i < runs; i++)
+        for (uint32_t rank = 0; rank < MEMBERS; rank++) {
+            operation_fill(&operation[i][rank], &plan, rank, MEMBERS);
+            if (rank != SLOWEST)
+                operation_start_at(&operation[i][rank], &team.member[rank], &plan, i);
+        }
+    for (uint32_t ended = 0; ended <= runs; ended++) {
+        pass_often(&team, 0, SLOWEST);
+        for (uint32_t i = 0; i < runs; i++)
+            for (uint32_t rank = 0; rank < SLOWEST; rank++)
+                assert_int_equal(operation[i][rank].complete, i < ended + slices);
+        if (ended == runs)
+            break;
+        operation_start_at(&operation[ended][SLOWEST], &team.member[SLOWEST], &plan, ended);
+        pass_often(&team, SLOWEST, MEMBERS);
+        assert_true(operation[ended][SLOWEST].complete);
+    }
+    for (uint32_t i = 0; i < runs; i++)
+        for (uint32_t rank = 0; rank < MEMBERS; rank++)
+            operation_check(&operation[i][rank], &plan, rank, MEMBERS);
+    team_close(&team);
+}
+
+static void ahead(void **unused)
+{
+    (void)unused;
+    for (uint32_t slices = 1; slices <= ARENA_SLICES; slices *= 2) {
+        ahead_of_the_slowest(slices, 8);
+        ahead_of_the_slowest(slices, BUFFER);
     }
 }
 
@@ -470,7 +457,7 @@ static void disagreeing(void **unused)
         uint64_t state = seed_now = first_seed + 5000 + (uint64_t)round;
 
         team_open(&team, 2 + (uint32_t)(next_random(&state) % (MEMBERS_MAX - 1)),
-                  next_random(&state) % 2);
+                  slices_of(seed_now), next_random(&state) % 2);
         for (int i = 0; i < 10; i++) {
             struct plan plan[FLIGHT];
             uint32_t odd = (uint32_t)(next_random(&state) % team.size);
@@ -530,7 +517,7 @@ static void by_threads(void **unused)
         struct thread thread[MEMBERS_MAX];
 
         seed_now = first_seed + size;
-        team_open(&team, size, size % 2);
+        team_open(&team, size, slices_of(seed_now), size % 2);
         (void)with_gaps();
         for (uint32_t i = 0; i < size; i++) {
             thread[i] = (struct thread){&team, i, (int)rounds * 10, first_seed};
@@ -546,6 +533,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_seed),
+        cmocka_unit_test(ahead),
         cmocka_unit_test(disagreeing),
         cmocka_unit_test(by_threads),
     };
