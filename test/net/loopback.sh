@@ -3,7 +3,9 @@
 # between pretended nodes on the loopback interface. `some` is one case of a program for each topic
 # that namespaces.sh leaves out; test/hosts has all cases of all programs.
 #
-#     loopback.sh some|all
+#     loopback.sh some|all [PROGRAMS]
+#
+# PROGRAMS is an extended regular expression, such as '^coll'.
 #
 # Run: args="some" timeout=400
 . "$(dirname "$0")/functions"
@@ -23,11 +25,11 @@ launch() {
 
 api=$(dirname "$0")/../api
 if [ "${1:-some}" = all ]; then
-    mapfile -t list < <(cases all "$api"/*.c)
+    mapfile -t list < <(cases all "$api"/*.c | grep -E "${2:-.}")
 else
     mapfile -t list < <(for program in $some; do cases one "$api/$program.c" | head -n 1; done)
 fi
 run_cases "${list[@]}"
 what=loopback
-[ $case_count -gt 20 ] || complain "only $case_count cases"
+[ $case_count -gt 20 ] || [ -n "${2-}" ] || complain "only $case_count cases"
 finish
