@@ -38,9 +38,10 @@ static void wake(void *arg)
     context->ports[0]->ops->wake(context->ports[0]);
 }
 
+/* The first one last: until they are closed the others may wake it, from threads of theirs. */
 static void close_ports(struct context *context)
 {
-    for (size_t i = 0; i < context->port_count; i++)
+    for (size_t i = context->port_count; i-- > 0;)
         if (context->ports[i] != NULL)
             context->ports[i]->ops->port_close(context->ports[i]);
     context->port_count = 0;
