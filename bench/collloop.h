@@ -5,10 +5,11 @@
  *   start  start a collective in a slot, or run it;  wait  until slots 0..count-1 are done
  *   tell   rank 0's value on all ranks;               meet  every rank comes here
  *
- * Apart (the default): before each collective every rank rewrites what it contributes, comes to a
- * barrier of this file in memory that the processes share, the same for all contenders, and spins
- * until the time that the last one has set, so that all start within the reading of a clock. A
- * collective takes from the last start to the last end. Roots rotate.
+ * Apart (the default): before each collective every rank reads what the one before has left in its
+ * memory, rewrites what it contributes, comes to a barrier of this file in memory that the
+ * processes share, the same for all contenders, and spins until the time that the last one has set,
+ * so that all start within the reading of a clock. A collective takes from the last start to the
+ * last end. Roots rotate.
  *
  * In a loop (--loop): collectives follow one another, as programs run that have more tasks than
  * processors; time of all divided by their number. Those in which a rank may run ahead of others,
@@ -175,6 +176,27 @@ static inline void coll_rewrite(const struct coll_call *call, size_t round)
                coll_seed(coll_port.rank, round));
 }
 
+/* What it has left here: some of it may be in the cache of who wrote it. */
+static inline void coll_read(const struct coll_call *call)
+{
+    size_t blocks =
+        call->kind == COLL_GATHER || call->kind == COLL_ALLGATHER || call->kind == COLL_ALLTOALL
+            ? (size_t)coll_port.size
+            : 1;
+    bool to_root = call->kind == COLL_REDUCE || call->kind == COLL_GATHER;
+    volatile uint64_t seen;
+    uint64_t sum = 0;
+
+    if (call->kind == COLL_BARRIER || (to_root && coll_port.rank != call->root)) {
+        return;
+    }
+    for (size_t i = 0; i < call->bytes * blocks / 8; i++) {
+        sum += ((const uint64_t *)(const void *)call->recv)[i];
+    }
+    seen = sum;
+    (void)seen;
+}
+
 /* Word i of a sum over `count` ranks is the sum of their seeds + count * i. */
 static inline void coll_check_sum(const struct coll_call *call, size_t round, int count,
                                   size_t first)
@@ -301,6 +323,7 @@ static inline void coll_apart(enum coll_kind kind, size_t bytes, size_t rounds)
         coll_port.start(&call);
         coll_port.wait(1);
         end[round] = bench_now();
+        coll_read(&call);
     }
     coll_port.meet();
     if (coll_port.rank == 0) {
