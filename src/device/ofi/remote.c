@@ -24,7 +24,7 @@
  * takes more of the processors, and longer where there is just one access. */
 #define PIECE_MOST ((size_t)256 << 10)
 #define PIECE_ALONE ((size_t)1 << 20)
-#define PIECES 8u
+#define PIECES 16u
 
 struct piece {
     struct ofi_operation operation;
