@@ -363,3 +363,26 @@ bool message_has_gone(struct context *context, uint32_t endpoint)
 
     return peer != NULL && peer->gone;
 }
+
+int message_copy(struct context *context, uint32_t endpoint, bool put, void *near, uint64_t far,
+                 size_t bytes)
+{
+    const struct peer *peer = u64map_get(&context->p2p->peers, endpoint);
+    struct path *path = peer != NULL && !peer->gone ? peer->path : NULL;
+    char *local = near;
+
+    if (path == NULL || !path->single_copy || !path->unwatched || path->port->ops->copyv == NULL)
+        return -ENOSYS;
+    while (bytes != 0) {
+        const struct iovec here = {local, bytes}, there = {(void *)(uintptr_t)far, bytes};
+        size_t moved = 0;
+        int error = path->port->ops->copyv(path, put, &here, 1, &there, 1, &moved);
+
+        if (error != 0)
+            return error;
+        local += moved;
+        far += moved;
+        bytes -= moved;
+    }
+    return 0;
+}

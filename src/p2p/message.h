@@ -118,6 +118,11 @@ void message_watch(struct context *context, struct message_watch *watch);
 /* Be told when `endpoint` goes, although nothing is sent there. 0, or -EPIPE: it has gone. */
 int message_expect(struct context *context, uint32_t endpoint);
 
+/* Between own memory and that of another task of this node, inside the call. 0; -ENOSYS: not this
+ * way, which is also the answer without bytes; -EPIPE: it has gone; or another error. */
+int message_copy(struct context *context, uint32_t endpoint, bool put, void *near, uint64_t far,
+                 size_t bytes);
+
 /* It is known to have gone, and has not been resumed. */
 bool message_has_gone(struct context *context, uint32_t endpoint);
 

@@ -7,6 +7,7 @@
 # Run: args="messages" timeout=120
 # Run: args="copies" timeout=120
 # Run: args="joint" timeout=120
+# Run: args="direct" timeout=120
 
 . "$(dirname "$0")/functions"
 dying=$build/test/fault/phases
@@ -118,6 +119,21 @@ joint() {
     done
     every 1 --row Flat --type $gather --words 20000 --root 1 --rank 2 --cold --by-other
     wanted=(send complete)
+}
+
+# Members that write to one another's memory.
+direct() {
+    local type rank
+    export PAMI_SHM_SINGLE_COPY=on PAMI_SHM_JOINT_COPY=on
+    for rank in 0 1; do
+        every 1 --row Shared --type $allreduce --words 40000 --rank $rank --calm
+        every 1 --row Shared --type $allreduce --words 40000 --rank $rank --calm --late --cold
+        for type in $allgather $alltoall; do
+            every 1 --row Shared --type "$type" --words 40000 --rank $rank --calm --late
+        done
+    done
+    every 1 --row Shared --type $alltoall --words 40000 --rank 1 --calm --cold --by-other
+    wanted=(post "segment of the result" done complete)
 }
 
 # Who is the last to arrive, and so does what others do not, is a matter of luck.

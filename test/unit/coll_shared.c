@@ -6,6 +6,7 @@
  *
  *     coll_shared [--seed N] [--rounds N]
  */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -34,7 +35,7 @@ struct operation {
 /* What all members do together. */
 struct plan {
     struct shared_call call;
-    bool typed;
+    bool typed, sums;
     uint64_t block_bytes[MEMBERS_MAX];
 };
 
@@ -47,6 +48,35 @@ static uint64_t next_random(uint64_t *state)
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return z ^ z >> 31;
+}
+
+/* For those in place that is the end. */
+static bool copies_fail(void)
+{
+    return seed_now % 3 == 0;
+}
+
+/* The members' memory is one; a copy fails now and then. */
+static int copy_between(const struct arena *arena, uint32_t member, bool put, void *near,
+                        uint64_t far, size_t bytes)
+{
+    uint64_t state = far + bytes + arena->reserved * 31 + member;
+
+    if (bytes == 0)
+        return seed_now % 8 == 7 && arena->rank == 1 ? -ENOSYS : 0;
+    if (copies_fail() && next_random(&state) % 32 == 0)
+        return -EFAULT;
+    memcpy(put ? (void *)(uintptr_t)far : near, put ? near : (void *)(uintptr_t)far, bytes);
+    return 0;
+}
+
+/* As the seed says: whether members reach each other's memory. */
+static void team_reach(struct team *team)
+{
+    for (uint32_t i = 0; i < team->size; i++) {
+        team->member[i].arena.copy = copy_between;
+        team->member[i].arena.direct_bytes = seed_now % 4 == 0 ? 0 : 2048;
+    }
 }
 
 /* ---- data: a word of member `from`, for member `to`, at place `at` ---- */
@@ -142,6 +172,8 @@ static void operation_fill(struct operation *operation, const struct plan *plan,
         for (uint64_t at = 0; at < bytes; at++)
             operation->send[block * step + place(plan, at)] = word(rank, block, at);
     }
+    if (plan->call.in_place)
+        memcpy(operation->recv, operation->send, operation->room);
     operation->complete = operation->may_fail = operation->failed = false;
 }
 
@@ -165,7 +197,7 @@ static void operation_start_at(struct operation *operation, struct member *membe
                            .distance = step};
 
     call.send = call.recv = map;
-    call.send.base = (char *)operation->send;
+    call.send.base = (char *)(call.in_place ? operation->recv : operation->send);
     call.recv.base = (char *)operation->recv;
     assert_true(shared_can(&member->arena, &call));
     shared_reset(&operation->machine, &member->arena, &call, tick, on_done);
@@ -216,6 +248,12 @@ static bool expected(const struct plan *plan, uint32_t rank, uint32_t size, uint
     if (count == 0 || (call->kind == SHARED_REDUCE && rank != call->root) ||
         (call->kind == SHARED_REDUCE_SCATTER && at >= block_bytes(plan, rank)))
         return false;
+    if (plan->sums) {
+        *byte = 0;
+        for (uint32_t i = 0; i < count; i++)
+            *byte = (unsigned char)(*byte + word(i, 0, at));
+        return true;
+    }
     combined(count, call->kind == SHARED_REDUCE_SCATTER ? rank : 0, at & ~UINT64_C(1), pair);
     *byte = pair[at & 1];
     return true;
@@ -260,6 +298,12 @@ static void plan_draw(struct plan *plan, uint32_t size, uint64_t *state)
     if (is_reduction(call->kind)) {
         call->op = compose;
         call->unit = 2;
+    }
+    if (call->kind == SHARED_ALLREDUCE && next_random(state) % 4 != 0) {
+        plan->sums = true;
+        call->op = PAMI_DATA_SUM;
+        call->element = TYPE_KIND_UNSIGNED_CHAR;
+        call->in_place = !plan->typed && !copies_fail() && next_random(state) % 2;
     }
     if ((call->kind == SHARED_ALLGATHER || call->kind == SHARED_REDUCE_SCATTER) &&
         next_random(state) % 2 && call->bytes != 0) {
@@ -322,6 +366,7 @@ static void by_seed(void **unused)
 
         team_open(&team, 1 + (uint32_t)(next_random(&state) % MEMBERS_MAX), slices_of(seed_now),
                   next_random(&state) % 2);
+        team_reach(&team);
         for (int i = 0; i < 10; i++)
             play(&team, &state);
         team_close(&team);
@@ -398,6 +443,9 @@ static struct plan plan_other(const struct plan *plan, uint64_t *state)
         other.call.bytes -= other.call.bytes % unit;
     }
     other.typed = plan->typed;
+    other.sums = plan->sums;
+    other.call.in_place = plan->call.in_place;
+    other.call.element = plan->call.element;
     other.call.kind = plan->call.kind;
     other.call.root = plan->call.root;
     other.call.exclusive = plan->call.exclusive;
@@ -458,6 +506,7 @@ static void disagreeing(void **unused)
 
         team_open(&team, 2 + (uint32_t)(next_random(&state) % (MEMBERS_MAX - 1)),
                   slices_of(seed_now), next_random(&state) % 2);
+        team_reach(&team);
         for (int i = 0; i < 10; i++) {
             struct plan plan[FLIGHT];
             uint32_t odd = (uint32_t)(next_random(&state) % team.size);
@@ -518,6 +567,7 @@ static void by_threads(void **unused)
 
         seed_now = first_seed + size;
         team_open(&team, size, slices_of(seed_now), size % 2);
+        team_reach(&team);
         (void)with_gaps();
         for (uint32_t i = 0; i < size; i++) {
             thread[i] = (struct thread){&team, i, (int)rounds * 10, first_seed};

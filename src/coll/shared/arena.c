@@ -42,6 +42,7 @@ struct arena_note {
     uint64_t identity;
     uint64_t address;
     uint64_t buffer_bytes; /* offer */
+    uint64_t direct_bytes;
     uint16_t kind;
     uint16_t channel;
     uint32_t size;
@@ -63,6 +64,7 @@ static void tell(struct arena *arena, uint32_t member, struct arena_note note)
     note.size = arena->size;
     note.crowded = arena->crowded;
     note.slice_mask = (uint16_t)arena->slice_mask;
+    note.direct_bytes = arena->direct_bytes;
     /* A member that has gone ends its collectives elsewhere. */
     message_send(arena->shared->context, arena->endpoints[member], MESSAGE_SHARED, &note,
                  sizeof(note), NULL, 0, NULL, NULL);
@@ -165,6 +167,7 @@ static void offer(struct arena *arena)
 {
     arena->crowded = arena->shared->context->core->yield == YIELD_SOON;
     arena->slice_mask = arena->shared->slice_mask;
+    arena->direct_bytes = arena->shared->direct_bytes;
     arena->refused = allocate(arena) != 0;
     if (arena->size == 1) {
         commit(arena);
@@ -202,6 +205,7 @@ static bool map(struct arena *arena, const struct arena_note *note)
     arena->memory = view.local + offset;
     arena->crowded = note->crowded != 0;
     arena->slice_mask = note->slice_mask;
+    arena->direct_bytes = note->direct_bytes;
     arena->buffer_bytes = note->buffer_bytes;
     return true;
 }
@@ -338,6 +342,7 @@ static struct arena *arena_new(struct shared *shared, const struct group *group)
     arena->size = group->size;
     if (arena_bytes(shared->buffer_bytes, group->size) <= shared->arena_bytes)
         arena->room = shared->buffer_bytes / group->size;
+    arena->copy = arena_reach;
     arena->left = (bool *)(arena->endpoints + group->size);
     list_init(&arena->machines);
     list_init(&arena->active);
@@ -503,6 +508,7 @@ int shared_attach(struct context *context)
     shared->arena_bytes = option_bytes(OPT_COLL_SHARED_BYTES);
     shared->slice_mask = (uint32_t)option_int(OPT_COLL_SLICES) - 1;
     shared->stream_bytes = option_bytes(OPT_COLL_SHARED_STREAM);
+    shared->direct_bytes = option_bytes(OPT_COLL_SHARED_DIRECT);
     gauge_init(&shared->gauges[0], SLOT_DEAR_NS);
     gauge_init(&shared->gauges[1], MUCH_DEAR_NS);
     list_init(&shared->arenas);

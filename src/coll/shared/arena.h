@@ -58,12 +58,28 @@ struct arena_position {
     uint64_t tick, segments;
 };
 
+/* Of a collective between the members' own memory (direct.c). */
+struct arena_direct {
+    uint64_t segments;     /* as in struct arena_line */
+    uint64_t stamp, state; /* the same as `count`, with what follows here */
+    union {
+        struct { /* POST */
+            uint64_t bytes, send, recv;
+        };
+        struct {                   /* STAGE */
+            _Atomic uint64_t busy; /* this member writes to another's memory */
+            _Atomic uint64_t shut; /* tick + 1: nobody may write to its memory any more */
+        };
+    };
+};
+
 struct arena_line {
     _Atomic uint64_t count;
     union {
         unsigned char data[ARENA_INLINE];
         _Atomic uint64_t segments; /* of a collective of several: those that are there, or done */
         _Atomic uint64_t claimed;  /* the last tick of which a member was the first at the end */
+        struct arena_direct direct;
     };
 };
 
@@ -77,6 +93,13 @@ enum arena_state {
 };
 
 struct shared;
+struct arena;
+
+/* Between memory of this member and memory of another one, inside the call: 0, or negative errno.
+ * No bytes: could it be done? */
+typedef int arena_copier(const struct arena *arena, uint32_t member, bool put, void *near,
+                         uint64_t far, size_t bytes);
+arena_copier arena_reach;
 
 /* A member's view. */
 struct arena {
@@ -96,6 +119,8 @@ struct arena {
     bool lost;           /* some have, maybe after all that they had to do here */
     bool stranded;       /* ... and a machine waits for one of them */
     bool crowded;        /* more tasks than processors, as the leader sees it */
+    uint64_t direct_bytes; /* see shared.direct_bytes, as the leader has it */
+    arena_copier *copy;
     struct arena_processor *seat; /* crowded: where this member arrived last, or NULL */
     bool closing;                 /* the group has gone */
     uint64_t broken; /* 0, or tick + 1: a member is missing; from there on all ends with an error */
@@ -224,6 +249,7 @@ struct shared {
     size_t arena_bytes;     /* largest arena */
     uint32_t slice_mask;    /* of arenas that this member leads */
     size_t stream_bytes;    /* copies into slots of so much may go past the cache; see gauge.h */
+    uint64_t direct_bytes;  /* data from which members reach for each other's memory; 0: never */
     struct gauge gauges[2]; /* of copies of less than SHARED_MUCH, and of more */
     struct list arenas;
     struct arena *buckets[ARENA_BUCKETS]; /* the same, by identity, latest first */

@@ -119,6 +119,8 @@ bool shared_misses(const struct shared_machine *machine, uint32_t endpoint)
     if (atomic_load_explicit(&arena_done(arena, member)->count, memory_order_acquire) <=
         machine->tick)
         return true;
+    if (machine->direct)
+        return shared_direct_misses(machine, member);
     if (machine->counted)
         return machine->posted != 0 &&
                atomic_load_explicit(&arena_slice(arena, machine->tick)->release.count,

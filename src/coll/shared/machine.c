@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/shared/shared.h"
-#include "util/tsan.h"
+#include "coll/shared/tick.h"
 
 /* Combining by everybody is faster than by parts up to here: bytes that each member reads.
  * Two tasks, 4 KiB: 1.15 and 2.2 us; 64 KiB: 8.7 and 8.3. */
@@ -38,10 +37,12 @@ static void set_segments(struct shared_machine *machine)
     machine->segments = 1;
     machine->slice = machine->tick;
     machine->is_inline = (blocks ? call->bytes * arena->size : call->bytes) <= ARENA_INLINE;
-    if (likely(machine->is_inline))
+    if (likely(machine->is_inline)) {
         machine->part = blocks ? call->bytes : 0;
-    else
-        shared_cut(machine);
+        return;
+    }
+    shared_cut(machine);
+    machine->direct = shared_is_direct(machine);
 }
 
 static void take_tick(struct shared_machine *machine, uint64_t tick)
@@ -49,10 +50,10 @@ static void take_tick(struct shared_machine *machine, uint64_t tick)
     struct arena *arena = machine->arena;
 
     machine->tick = tick;
-    machine->posted = machine->taken = machine->staged = 0;
+    machine->posted = machine->taken = machine->staged = machine->pieces = 0;
     for (int i = 0; i < LINE_KINDS; i++)
         machine->waiting[i] = 0;
-    machine->counted = machine->started = false;
+    machine->direct = machine->counted = machine->started = false;
     machine->abandoned = false;
     machine->failure = PAMI_SUCCESS;
     machine->follows_gap = tick - arena->reserved >= GROUP_BLOCK + 1;
@@ -89,29 +90,16 @@ bool shared_again(struct shared_machine *machine, uint64_t tick)
 
 /* ---- ticks ---- */
 
-/* The own slot of the next segment, and the own lines with the first one. */
-static bool may_write(const struct shared_machine *machine)
-{
-    struct arena *arena = machine->arena;
-    uint64_t index = machine->posted;
-    struct arena_position lines = {arena->line_used[arena_place(arena, machine->tick)], 0};
-
-    if (index == 0 && !arena_all_done(arena, lines))
-        return false;
-    return machine->is_inline ||
-           arena_all_done(arena, arena->used[arena_place(arena, machine->slice + index)]);
-}
-
 /* So many segments are there now. */
-static void publish(struct shared_machine *machine, enum arena_kind kind, uint64_t segments)
+void shared_publish(struct shared_machine *machine, enum arena_kind kind, uint64_t segments)
 {
     struct arena *arena = machine->arena;
     struct arena_line *line = arena_line(arena, kind, machine->tick, arena->rank);
 
     if (segments == 1) {
         arena->line_used[arena_place(arena, machine->tick)] = machine->tick + 1;
-        if (machine->segments != 1)
-            atomic_store_explicit(&line->segments, 1, memory_order_relaxed);
+        if (machine->segments != 1) /* who has seen the stamp before looks at these only */
+            atomic_store_explicit(&line->segments, 1, memory_order_release);
         atomic_store_explicit(&line->count, machine->stamp, memory_order_release); /* A1 */
     } else {
         atomic_store_explicit(&line->segments, segments, memory_order_release); /* A1 */
@@ -119,7 +107,7 @@ static void publish(struct shared_machine *machine, enum arena_kind kind, uint64
 }
 
 /* So many segments are done with; after the last one, or an error, the tick is. */
-static void publish_done(const struct shared_machine *machine, uint64_t segments)
+void shared_publish_done(const struct shared_machine *machine, uint64_t segments)
 {
     struct arena_line *line = arena_done(machine->arena, machine->arena->rank);
 
@@ -136,7 +124,7 @@ static void publish_done(const struct shared_machine *machine, uint64_t segments
 }
 
 /* The stamp of the machine's tick is of another collective: this one fails. */
-__attribute__((noinline)) static void disagree(struct shared_machine *machine, uint64_t stamp)
+__attribute__((noinline)) void shared_disagree(struct shared_machine *machine, uint64_t stamp)
 {
     uint64_t check = stamp & (ARENA_CHECK_MASK | ARENA_DISAGREE);
 
@@ -144,25 +132,15 @@ __attribute__((noinline)) static void disagree(struct shared_machine *machine, u
         machine->failure = check == ARENA_FAILED_ELSEWHERE ? PAMI_ERROR : PAMI_INVAL;
 }
 
-/* Is this the stamp of the machine's tick? */
-static inline bool has_come(struct shared_machine *machine, uint64_t stamp)
-{
-    if (likely(stamp == machine->stamp))
-        return true;
-    /* Of a later tick: the member has left this one out. */
-    if (unlikely(stamp >> ARENA_CHECK_BITS >= machine->stamp >> ARENA_CHECK_BITS))
-        disagree(machine, stamp);
-    return false;
-}
-
-static bool member_has_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
-                            uint32_t member)
+static bool shared_member_has_come(struct shared_machine *machine, enum arena_kind kind,
+                                   uint64_t index, uint32_t member)
 {
     struct arena_line *line = arena_line(machine->arena, kind, machine->tick, member);
 
-    return has_come(machine, atomic_load_explicit(&line->count, memory_order_acquire)) /* A2 */ &&
-           (machine->segments == 1 ||
-            atomic_load_explicit(&line->segments, memory_order_acquire) > index); /* A2 */
+    return shared_has_come(machine,
+                           atomic_load_explicit(&line->count, memory_order_acquire)) /* A2 */
+           && (machine->segments == 1 ||
+               atomic_load_explicit(&line->segments, memory_order_acquire) > index); /* A2 */
 }
 
 /* Has one of the members from..to-1 left without coming? */
@@ -172,11 +150,11 @@ static void look_for_lost(struct shared_machine *machine, enum arena_kind kind, 
     struct arena *arena = machine->arena;
 
     for (uint32_t i = from; i < to && !arena->stranded; i++)
-        arena->stranded = arena->left[i] && !member_has_come(machine, kind, index, i);
+        arena->stranded = arena->left[i] && !shared_member_has_come(machine, kind, index, i);
 }
 
 /* Have the members from..to-1 come to segment `index`? Remembers how far it has looked. */
-static bool have_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
+bool shared_have_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
                       uint32_t from, uint32_t to)
 {
     const struct arena *arena = machine->arena;
@@ -185,7 +163,7 @@ static bool have_come(struct shared_machine *machine, enum arena_kind kind, uint
     if (*next < from)
         *next = from;
     for (; *next < to; ++*next) {
-        if (*next == arena->rank || member_has_come(machine, kind, index, *next))
+        if (*next == arena->rank || shared_member_has_come(machine, kind, index, *next))
             continue;
         if (unlikely(arena->lost))
             look_for_lost(machine, kind, index, *next, to);
@@ -203,13 +181,13 @@ static bool post_one(struct shared_machine *machine)
     if (index == machine->segments || index - machine->taken > arena->slice_mask)
         return false;
     if (machine->row->posts(machine)) {
-        if (!may_write(machine))
+        if (!shared_may_write(machine))
             return false;
         machine->row->post(machine, index);
         if (!machine->is_inline)
             arena->used[arena_place(arena, machine->slice + index)] =
                 (struct arena_position){machine->tick, index + 1};
-        publish(machine, LINE_POST, index + 1);
+        shared_publish(machine, LINE_POST, index + 1);
     }
     machine->posted++;
     return true;
@@ -223,7 +201,7 @@ static bool take_one(struct shared_machine *machine)
     if (machine->taken == machine->posted)
         return false;
     machine->row->wants(machine, &from, &to);
-    if (from != to && !have_come(machine, LINE_POST, machine->taken, from, to))
+    if (from != to && !shared_have_come(machine, LINE_POST, machine->taken, from, to))
         return false;
     if (to - from + (arena->rank < from || arena->rank >= to) == arena->size &&
         arena->known_done.tick < machine->tick)
@@ -231,7 +209,7 @@ static bool take_one(struct shared_machine *machine)
     machine->row->take(machine, machine->taken);
     machine->taken++;
     if (machine->split)
-        publish(machine, LINE_STAGE, machine->taken);
+        shared_publish(machine, LINE_STAGE, machine->taken);
     return true;
 }
 
@@ -240,111 +218,16 @@ static bool stage_one(struct shared_machine *machine)
     if (machine->staged == machine->taken)
         return false;
     if (machine->split) {
-        if (!have_come(machine, LINE_STAGE, machine->staged, 0, machine->arena->size))
+        if (!shared_have_come(machine, LINE_STAGE, machine->staged, 0, machine->arena->size))
             return false;
         shared_take_stage(machine, machine->staged);
     }
     machine->staged++;
-    publish_done(machine, machine->staged);
-    return true;
-}
-
-/* ---- crowded arenas ---- */
-
-/* Do all slots hold operands of this collective? */
-static bool all_agree(const struct shared_machine *machine)
-{
-    const struct arena *arena = machine->arena;
-
-    if (machine->call.kind == SHARED_BARRIER)
-        return true;
-    for (uint32_t i = 0; i < arena->size; i++)
-        if (atomic_load_explicit(&arena_line(arena, LINE_POST, machine->tick, i)->count,
-                                 memory_order_relaxed) != machine->stamp)
-            return false;
-    return true;
-}
-
-static uint64_t stamp_of_failure(const struct shared_machine *machine)
-{
-    uint64_t tick = machine->stamp & ~(ARENA_CHECK_MASK | ARENA_DISAGREE);
-
-    return tick | (machine->failure == PAMI_ERROR ? ARENA_FAILED_ELSEWHERE : ARENA_DISAGREE);
-}
-
-/* Arrivals are counted below the tick: what is left of one in which not all came does not count. */
-static bool is_last(struct arena_slice *slice, uint64_t tick, uint32_t size)
-{
-    const uint64_t none = (tick + 1) << ARENA_CHECK_BITS;
-    uint64_t count, seen;
-
-    cpu_prefetch_write(&slice->arrived);
-    seen = atomic_load_explicit(&slice->arrived.count, memory_order_relaxed);
-    do {
-        count = (seen < none ? none : seen) + 1;
-        if (unlikely((count ^ none) >> ARENA_CHECK_BITS != 0)) /* of a later one */
-            return false;
-    } while (!atomic_compare_exchange_weak_explicit(&slice->arrived.count, &seen, count,
-                                                    memory_order_acq_rel, memory_order_relaxed));
-    return count == none + size;
-}
-
-/* The last one combines for all, or tells all that they disagree. */
-static void arrive(struct shared_machine *machine, uint64_t tick)
-{
-    struct arena_slice *slice = arena_slice(machine->arena, tick);
-    uint64_t stamp = machine->stamp;
-
-    TSAN_RELEASE(slice); /* the last one may be another process */
-    if (!is_last(slice, tick, machine->arena->size))
-        return;
-    if (machine->failure != PAMI_SUCCESS || !all_agree(machine))
-        stamp = stamp_of_failure(machine);
-    else
-        shared_combine_all(machine, (char *)slice->release.data);
-    atomic_store_explicit(&slice->release.count, stamp, memory_order_release);
-}
-
-/* All but the last to arrive have to wait for one line only, and give their processor up: so each
- * collective needs one turn of each member, as a central counter does. */
-static bool run_counted(struct shared_machine *machine)
-{
-    struct arena *arena = machine->arena;
-    struct arena_slice *slice = arena_slice(arena, machine->tick);
-
-    if (machine->posted == 0) {
-        if (!may_write(machine))
-            return false;
-        machine->row->post(machine, 0);
-        arena->line_used[arena_place(arena, machine->tick)] = machine->tick + 1;
-        if (machine->call.kind != SHARED_BARRIER)
-            publish(machine, LINE_POST, 1);
-        machine->posted = 1;
-        shared_sit_down(machine);
-        arrive(machine, machine->tick);
-    }
-    if (!has_come(machine, atomic_load_explicit(&slice->release.count, memory_order_acquire))) {
-        arena->stranded = arena->lost; /* who left after the release had seen it */
-        arena->shared->context->patient = shared_keeps_processor(machine);
-        return machine->failure != PAMI_SUCCESS;
-    }
-    TSAN_ACQUIRE(slice);
-    if (arena->known_done.tick < machine->tick)
-        arena->known_done = (struct arena_position){machine->tick, 0};
-    shared_take_result(machine, (const char *)slice->release.data);
-    publish_done(machine, 1);
+    shared_publish_done(machine, machine->staged);
     return true;
 }
 
 /* ---- running ---- */
-
-static bool is_counted(const struct shared_machine *machine)
-{
-    const struct shared_call *call = &machine->call;
-
-    return machine->arena->crowded && machine->arena->size > 2 && call->bytes <= ARENA_INLINE &&
-           (call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE);
-}
 
 /* The end of a machine that disagrees with others: those may count its arrival. */
 static void leave(struct shared_machine *machine)
@@ -352,10 +235,11 @@ static void leave(struct shared_machine *machine)
     const struct shared_call *call = &machine->call;
     bool arrived = machine->counted && machine->posted != 0;
 
+    shared_revoke(machine);
     if (!arrived && machine->arena->crowded && machine->arena->size > 2 &&
         (call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE))
-        arrive(machine, machine->tick);
-    publish_done(machine, machine->segments);
+        shared_arrive(machine, machine->tick);
+    shared_publish_done(machine, machine->segments);
 }
 
 /*
@@ -376,12 +260,12 @@ static bool run_skip(struct shared_machine *skip)
         if (!arena_all_done(arena, lines))
             return false;
         atomic_store_explicit(&arena_line(arena, LINE_POST, skip->posted, arena->rank)->count,
-                              stamp_of_failure(skip), memory_order_release);
+                              shared_failure_stamp(skip), memory_order_release);
     }
     if (skip->failure == PAMI_ERROR) /* a later stamp would say that they disagree */
         arena->line_used[arena_place(arena, skip->tick)] = skip->tick + 1;
     if (skip->counted)
-        arrive(skip, skip->tick - GROUP_BLOCK); /* of the collective itself */
+        shared_arrive(skip, skip->tick - GROUP_BLOCK); /* of the collective itself */
     return true;
 }
 
@@ -396,7 +280,11 @@ static bool abandon(struct shared_machine *machine)
     /* What it has posted itself may be overwritten; that of a tick before must have been read. */
     if (lines.tick != machine->tick + 1 && !arena_all_done(arena, lines))
         return false;
-    machine->stamp = stamp_of_failure(machine);
+    shared_revoke(machine);
+    machine->stamp = shared_failure_stamp(machine);
+    if (machine->direct)
+        atomic_store_explicit(&arena_line(arena, LINE_STAGE, machine->tick, arena->rank)->count,
+                              machine->stamp, memory_order_release);
     arena->line_used[arena_place(arena, machine->tick)] = machine->tick + 1;
     atomic_store_explicit(&arena_line(arena, LINE_POST, machine->tick, arena->rank)->count,
                           machine->stamp, memory_order_release);
@@ -411,8 +299,13 @@ static bool run(struct shared_machine *machine)
 
     if (unlikely(machine->abandoned))
         return abandon(machine);
-    if (machine->counted && !run_counted(machine))
+    if (machine->counted && !shared_run_counted(machine))
         return false;
+    if (unlikely(machine->direct)) {
+        if (!shared_run_direct(machine))
+            return false;
+        moved = machine->failure == PAMI_SUCCESS;
+    }
     while (moved && !machine->counted && machine->staged != machine->segments) {
         moved = post_one(machine);
         moved = take_one(machine) || moved;
@@ -456,7 +349,7 @@ static int run_arena(struct arena *arena)
         if (!machine->started)
             break;
         if (machine->row != NULL)
-            machine->counted = is_counted(machine);
+            machine->counted = shared_is_counted(machine);
         if (unlikely(machine->segments == 0) && arena->state == ARENA_READY)
             set_segments(machine);
         if (arena->state == ARENA_READY && is_broken(machine))
@@ -472,6 +365,8 @@ static int run_arena(struct arena *arena)
             arena_break(arena, machine->tick);
             result = PAMI_ERROR;
         }
+        if (unlikely(result != PAMI_SUCCESS))
+            shared_revoke(machine);
         list_remove(&machine->link);
         events++;
         machine->done(machine, result);
@@ -532,7 +427,7 @@ bool shared_is_next(const struct shared_machine *machine)
     struct arena *arena = machine->arena;
 
     return arena->state == ARENA_READY && machine->segments != 0 && !arena->shared->running &&
-           arena->machines.next == &machine->link && may_write(machine);
+           arena->machines.next == &machine->link && shared_may_write(machine);
 }
 
 void shared_start(struct shared_machine *machine)
@@ -561,6 +456,7 @@ void shared_drop(struct arena *arena)
         struct shared_machine *machine = list_entry(item, struct shared_machine, link);
 
         list_init(item);
+        shared_revoke(machine);
         if (machine->row == NULL)
             free(machine);
     }
@@ -570,6 +466,7 @@ void shared_give_up(struct shared_machine *machine)
 {
     list_remove(&machine->link);
     arena_break(machine->arena, machine->tick);
+    shared_revoke(machine);
 }
 
 static uint64_t mark_all(const struct retry *retry)

@@ -13,19 +13,6 @@
 
 /* ---- data ---- */
 
-static bool is_plain(const struct area_map *map)
-{
-    return map->type == NULL || type_is_contiguous(map->type);
-}
-
-/* Of a plain map. */
-static char *data_at(const struct area_map *map, uint32_t block, uint64_t offset)
-{
-    struct message_place place = area_place(map, block, offset);
-
-    return (char *)place.address + place.offset;
-}
-
 static void read_map(const struct area_map *map, uint32_t block, uint64_t offset, uint64_t bytes,
                      char *to)
 {
@@ -34,8 +21,8 @@ static void read_map(const struct area_map *map, uint32_t block, uint64_t offset
 
     if (bytes == 0)
         return;
-    if (is_plain(map)) {
-        memcpy(to, data_at(map, block, offset), bytes);
+    if (shared_is_plain(map)) {
+        memcpy(to, shared_data_at(map, block, offset), bytes);
         return;
     }
     place = area_place(map, block, offset);
@@ -51,8 +38,8 @@ static void write_map(const struct area_map *map, uint32_t block, uint64_t offse
 
     if (bytes == 0)
         return;
-    if (is_plain(map)) {
-        memcpy(data_at(map, block, offset), from, bytes);
+    if (shared_is_plain(map)) {
+        memcpy(shared_data_at(map, block, offset), from, bytes);
         return;
     }
     place = area_place(map, block, offset);
@@ -118,8 +105,8 @@ static const char *own_operand(const struct shared_machine *machine, uint32_t bl
 {
     const struct area_map *send = &machine->call.send;
 
-    if (is_plain(send))
-        return data_at(send, block, offset);
+    if (shared_is_plain(send))
+        return shared_data_at(send, block, offset);
     read_map(send, block, offset, bytes, machine->arena->shared->scratch[1]);
     return machine->arena->shared->scratch[1];
 }
@@ -159,9 +146,10 @@ static const char *take_operands(const struct shared_machine *machine, uint64_t 
                                  uint64_t bytes)
 {
     const struct shared_call *call = &machine->call;
-    bool direct =
-        bytes != 0 && is_plain(&call->recv) && !operator_is_user(call->op) && !call->in_place;
-    char *into = direct ? data_at(&call->recv, 0, start) : machine->arena->shared->scratch[0];
+    bool direct = bytes != 0 && shared_is_plain(&call->recv) && !operator_is_user(call->op) &&
+                  !call->in_place;
+    char *into =
+        direct ? shared_data_at(&call->recv, 0, start) : machine->arena->shared->scratch[0];
 
     combine_slots(machine, index, count, shift, own_block, start, bytes, into);
     if (!direct)
@@ -242,11 +230,11 @@ static void fill_slot(const struct shared_machine *machine, uint32_t block, uint
 {
     const struct area_map *send = &machine->call.send;
 
-    if (bytes < machine->arena->shared->stream_bytes || !is_plain(send)) {
+    if (bytes < machine->arena->shared->stream_bytes || !shared_is_plain(send)) {
         read_map(send, block, offset, bytes, slot);
         return;
     }
-    copy_far(machine, slot, data_at(send, block, offset), bytes);
+    copy_far(machine, slot, shared_data_at(send, block, offset), bytes);
 }
 
 static void post_nothing(struct shared_machine *machine, uint64_t index)

@@ -78,12 +78,14 @@ struct shared_machine {
     uint64_t slice;       /* the first segment's */
     uint64_t segments;    /* it has, and so many are: */
     uint64_t posted, taken, staged;
+    uint64_t pieces;              /* direct: copies that this member makes, 0: not yet known */
     uint64_t segment;             /* bytes of the message, or of each block, in one */
     uint64_t part;                /* rows with parts: bytes between two of them in a slot */
     uint32_t waiting[LINE_KINDS]; /* members below this one have been seen to have come */
     bool split;                   /* allreduce: each member combines a part */
     bool counted;                 /* crowded arena: the last to arrive combines for all */
     uint8_t patience;             /* ... looks for which the processor is kept, see processor.c */
+    bool direct;                  /* between the members' own memory, see direct.c */
     bool is_inline;               /* the data fit beside the counter */
     bool started;
     bool abandoned;
@@ -182,8 +184,24 @@ void shared_take_result(struct shared_machine *machine, const char *result);
 void shared_sit_down(struct shared_machine *machine);
 bool shared_keeps_processor(struct shared_machine *machine);
 
+/* direct.c: it waits for this member. */
+bool shared_direct_misses(const struct shared_machine *machine, uint32_t member);
+
 /* cut.c: segments, parts and the first slice of what does not fit beside counters. */
 void shared_cut(struct shared_machine *machine);
+
+static inline bool shared_is_plain(const struct area_map *map)
+{
+    return map->type == NULL || type_is_contiguous(map->type);
+}
+
+/* Of a plain map. */
+static inline char *shared_data_at(const struct area_map *map, uint32_t block, uint64_t offset)
+{
+    struct message_place place = area_place(map, block, offset);
+
+    return (char *)place.address + place.offset;
+}
 
 /* The slot of a member for segment `index`. */
 static inline char *shared_slot(const struct shared_machine *machine, uint64_t index,

@@ -54,6 +54,11 @@ void shm_copy_init(struct shm_device *device)
         device->joint = JOINT_COPY_OFF;
 }
 
+bool shm_copy_is_unwatched(const struct shm_device *device)
+{
+    return device->joint != JOINT_COPY_OFF;
+}
+
 bool shm_copy_probe(struct shm_device *device, uint32_t member)
 {
     _Atomic uint8_t *state = &device->copy_works[member];

@@ -111,6 +111,9 @@ void shm_lane_close(struct shm_port *port, uint32_t index);
 /* copy.c */
 void shm_copy_init(struct shm_device *device);
 bool shm_copy_probe(struct shm_device *device, uint32_t member);
+
+/* No tool here minds if other tasks write to this one's memory. */
+bool shm_copy_is_unwatched(const struct shm_device *device);
 int shm_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,
             struct transfer *transfer);
 int shm_put(struct path *path, const void *local, uint64_t remote, size_t bytes, size_t *moved,

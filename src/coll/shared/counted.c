@@ -1,0 +1,92 @@
+/*
+ * Short collectives in crowded arenas, where tasks share processors.
+ *
+ * All but the last to arrive have to wait for one line only, and give their processor up: so each
+ * collective needs one turn of each member, as a central counter does.
+ */
+#include "coll/shared/tick.h"
+#include "util/tsan.h"
+
+/* Do all slots hold operands of this collective? */
+static bool all_agree(const struct shared_machine *machine)
+{
+    const struct arena *arena = machine->arena;
+
+    if (machine->call.kind == SHARED_BARRIER)
+        return true;
+    for (uint32_t i = 0; i < arena->size; i++)
+        if (atomic_load_explicit(&arena_line(arena, LINE_POST, machine->tick, i)->count,
+                                 memory_order_relaxed) != machine->stamp)
+            return false;
+    return true;
+}
+
+/* Arrivals are counted below the tick: what is left of one in which not all came does not count. */
+static bool is_last(struct arena_slice *slice, uint64_t tick, uint32_t size)
+{
+    const uint64_t none = (tick + 1) << ARENA_CHECK_BITS;
+    uint64_t count, seen;
+
+    cpu_prefetch_write(&slice->arrived);
+    seen = atomic_load_explicit(&slice->arrived.count, memory_order_relaxed);
+    do {
+        count = (seen < none ? none : seen) + 1;
+        if (unlikely((count ^ none) >> ARENA_CHECK_BITS != 0)) /* of a later one */
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&slice->arrived.count, &seen, count,
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    return count == none + size;
+}
+
+void shared_arrive(struct shared_machine *machine, uint64_t tick)
+{
+    struct arena_slice *slice = arena_slice(machine->arena, tick);
+    uint64_t stamp = machine->stamp;
+
+    TSAN_RELEASE(slice); /* the last one may be another process */
+    if (!is_last(slice, tick, machine->arena->size))
+        return;
+    if (machine->failure != PAMI_SUCCESS || !all_agree(machine))
+        stamp = shared_failure_stamp(machine);
+    else
+        shared_combine_all(machine, (char *)slice->release.data);
+    atomic_store_explicit(&slice->release.count, stamp, memory_order_release);
+}
+
+bool shared_run_counted(struct shared_machine *machine)
+{
+    struct arena *arena = machine->arena;
+    struct arena_slice *slice = arena_slice(arena, machine->tick);
+
+    if (machine->posted == 0) {
+        if (!shared_may_write(machine))
+            return false;
+        machine->row->post(machine, 0);
+        arena->line_used[arena_place(arena, machine->tick)] = machine->tick + 1;
+        if (machine->call.kind != SHARED_BARRIER)
+            shared_publish(machine, LINE_POST, 1);
+        machine->posted = 1;
+        shared_sit_down(machine);
+        shared_arrive(machine, machine->tick);
+    }
+    if (!shared_has_come(machine,
+                         atomic_load_explicit(&slice->release.count, memory_order_acquire))) {
+        arena->stranded = arena->lost; /* who left after the release had seen it */
+        arena->shared->context->patient = shared_keeps_processor(machine);
+        return machine->failure != PAMI_SUCCESS;
+    }
+    TSAN_ACQUIRE(slice);
+    if (arena->known_done.tick < machine->tick)
+        arena->known_done = (struct arena_position){machine->tick, 0};
+    shared_take_result(machine, (const char *)slice->release.data);
+    shared_publish_done(machine, 1);
+    return true;
+}
+
+bool shared_is_counted(const struct shared_machine *machine)
+{
+    const struct shared_call *call = &machine->call;
+
+    return machine->arena->crowded && machine->arena->size > 2 && call->bytes <= ARENA_INLINE &&
+           (call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE);
+}

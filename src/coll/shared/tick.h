@@ -1,0 +1,78 @@
+/*
+ * Steps of a machine in its tick, for the files that run machines: machine.c (through slots),
+ * counted.c (crowded arenas) and direct.c (between the members' own memory).
+ */
+#ifndef LIBPAMI_COLL_SHARED_TICK_H
+#define LIBPAMI_COLL_SHARED_TICK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coll/shared/shared.h"
+
+/* So many segments are there now: A1. */
+void shared_publish(struct shared_machine *machine, enum arena_kind kind, uint64_t segments);
+
+/* So many segments are done with; after the last one, or an error, the tick is: A3. */
+void shared_publish_done(const struct shared_machine *machine, uint64_t segments);
+
+/* The stamp of the machine's tick is of another collective: this one fails. */
+void shared_disagree(struct shared_machine *machine, uint64_t stamp);
+
+/* Have the members from..to-1 come to segment `index`? Remembers how far it has looked. */
+bool shared_have_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
+                      uint32_t from, uint32_t to);
+
+/* What others read instead of the stamp of a machine that has failed. */
+static inline uint64_t shared_failure_stamp(const struct shared_machine *machine)
+{
+    uint64_t tick = machine->stamp & ~(ARENA_CHECK_MASK | ARENA_DISAGREE);
+
+    return tick | (machine->failure == PAMI_ERROR ? ARENA_FAILED_ELSEWHERE : ARENA_DISAGREE);
+}
+
+/* The own slot of the next segment may be written, and with the first one the own lines. */
+static inline bool shared_may_write(const struct shared_machine *machine)
+{
+    struct arena *arena = machine->arena;
+    uint64_t index = machine->posted;
+    struct arena_position lines = {arena->line_used[arena_place(arena, machine->tick)], 0};
+
+    if (index == 0 && lines.tick != machine->tick + 1 && !arena_all_done(arena, lines))
+        return false;
+    return machine->is_inline ||
+           arena_all_done(arena, arena->used[arena_place(arena, machine->slice + index)]);
+}
+
+/* Is this the stamp of the machine's tick? */
+static inline bool shared_has_come(struct shared_machine *machine, uint64_t stamp)
+{
+    if (likely(stamp == machine->stamp))
+        return true;
+    /* Of a later tick: the member has left this one out. */
+    if (unlikely(stamp >> ARENA_CHECK_BITS >= machine->stamp >> ARENA_CHECK_BITS))
+        shared_disagree(machine, stamp);
+    return false;
+}
+
+/* ---- counted.c ---- */
+
+bool shared_is_counted(const struct shared_machine *machine);
+
+/* True: complete. */
+bool shared_run_counted(struct shared_machine *machine);
+
+/* The last one of a tick combines for all, or tells all that they disagree. */
+void shared_arrive(struct shared_machine *machine, uint64_t tick);
+
+/* ---- direct.c ---- */
+
+bool shared_is_direct(const struct shared_machine *machine);
+
+/* True: complete, failed, or not `direct` any more: to go through slots. */
+bool shared_run_direct(struct shared_machine *machine);
+
+/* Before a machine ends without the others: from here on none of them writes to its buffers. */
+void shared_revoke(const struct shared_machine *machine);
+
+#endif
