@@ -1,5 +1,5 @@
 #!/bin/bash
-# Collectives of tasks that are bound to processors, by the levels that hwloc tells of these: a level
+# Collectives of tasks bound to processors, by the levels that hwloc tells of these: a level
 # at which tasks divide gives the rows by levels, a trivial one does not. The machine is real, or
 # one of two packages that hwloc makes up of its first two processors.
 # Run: timeout=300
@@ -54,9 +54,9 @@ by_levels no
 job node,core "NOTHING=1" 5 "$BUILD/test/api/coll_calls" # as the machine is
 unset PAMI_COLL_BARRIER
 
-job node,package "$packages" 5 "$BUILD/test/api/coll_nodes"
-job node,package,core 'HWLOC_SYNTHETIC=package:1 core:2 pu:1' 8 "$BUILD/test/api/coll_nodes"
-job node,core "NOTHING=1" 6 "$BUILD/test/api/coll_nodes"
+job node,package "$packages" 5 "$BUILD/test/api/coll_nodes" --rounds 5
+job node,core 'HWLOC_SYNTHETIC=package:1 core:2 pu:1' 8 "$BUILD/test/api/coll_nodes" --rounds 5
+job node,core "NOTHING=1" 6 "$BUILD/test/api/coll_nodes" --rounds 5
 PAMI_COLL_LEADERS=first job node,package "$packages" 5 "$BUILD/test/api/coll_basic"
 
 # The same processors by pamirun.
