@@ -130,7 +130,18 @@ static bool has_contribution(const struct am_part *part)
                                      (part->recv.addr != NULL || !type_is_contiguous(type)));
 }
 
-/* The contribution goes to the initiator, which must not wait for one that there is not. */
+/* The initiator must not wait for a contribution that there is not. */
+static void refuse(struct context *context, uint32_t origin, const struct am_wire *asked)
+{
+    const struct message_place nothing = {.address = NULL};
+    struct am_wire wire = *asked;
+
+    wire.kind = AM_REFUSAL;
+    message_send(context, origin, MESSAGE_AMCOLLECTIVE, &wire, sizeof(wire), &nothing, 0, NULL,
+                 NULL);
+}
+
+/* The contribution goes to the initiator. */
 static void contribute(struct am_part *part)
 {
     struct context *context = part->am->context;
@@ -146,10 +157,8 @@ static void contribute(struct am_part *part)
     if (sent == 0)
         return;
     if (sent < 0) {
-        wire.kind = AM_REFUSAL;
         part->result = error_from_errno(sent);
-        message_send(context, part->origin, MESSAGE_AMCOLLECTIVE, &wire, sizeof(wire), &place, 0,
-                     NULL, NULL);
+        refuse(context, part->origin, &part->wire);
     }
     if (context_complete(context, part_done, part, PAMI_SUCCESS) != 0)
         part_done(context, part, PAMI_ENOMEM);
@@ -287,7 +296,10 @@ static void on_message(pami_context_t handle, void *cookie, const void *header, 
     part = am_part_new(am, &wire, origin, (const char *)header + sizeof(wire),
                        header_bytes - sizeof(wire));
     if (part == NULL || !take_data(part, data, recv)) {
-        context->counters[COUNTER_LOST]++;
+        if (context->counters[COUNTER_LOST]++ == 0)
+            log_error("out of memory: an active-message collective is lost");
+        if (wire.kind >= AM_GATHER)
+            refuse(context, origin, &wire);
         if (part != NULL)
             am_part_free(part);
         return;

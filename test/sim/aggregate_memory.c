@@ -5,7 +5,7 @@
  * Run: args="--seeds 150" env="PAMI_COLL_AGGREGATE_SEGMENT=1K" timeout=120
  * Run: args="--seeds 80" env="PAMI_COLL_AGGREGATE_SEGMENT=1K PAMI_COLL_AGGREGATE_RADIX=2"
  */
-#include "sim_test.h"
+#include "no_memory.h"
 
 enum {
     MEMBERS = 20,
@@ -28,25 +28,6 @@ struct call {
 
 static struct member members[MEMBERS];
 static struct call calls[MEMBERS][OPERATIONS];
-static uint64_t one_in; /* of such allocations fails; 0: none */
-static struct dice luck;
-static size_t refused;
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CAN_REFUSE 1
-extern void *__libc_malloc(size_t bytes);
-
-__attribute__((visibility("default"))) void *malloc(size_t bytes)
-{
-    if (bytes == BYTES && one_in != 0 && dice_one_in(&luck, one_in)) {
-        refused++;
-        return NULL;
-    }
-    return __libc_malloc(bytes);
-}
-#else
-#define CAN_REFUSE 0
-#endif
 
 static void on_done(pami_context_t context, void *cookie, pami_result_t result)
 {
@@ -122,7 +103,8 @@ static void run(uint64_t seed)
     size_t failed;
 
     test_seed = seed;
-    luck = (struct dice){seed * 77};
+    no_memory.bytes = BYTES;
+    no_memory.luck = (struct dice){seed * 77};
     for (size_t k = 0; k < DOUBLES; k++)
         ones[k] = 1;
     PAMIX_Sim_default(&config);
@@ -131,12 +113,12 @@ static void run(uint64_t seed)
     job_create(&job, &config, 2 + dice_below(&dice, MEMBERS - 1), 1);
     call_all(&job, ones);
     CHECK(check_all(job.tasks) == 0);
-    refused = 0;
-    one_in = 2 + dice_below(&dice, 400);
+    no_memory.refused = 0;
+    no_memory.one_in = 2 + dice_below(&dice, 400);
     call_all(&job, ones);
-    one_in = 0;
+    no_memory.one_in = 0;
     failed = check_all(job.tasks);
-    CHECK((failed != 0) == (refused != 0));
+    CHECK((failed != 0) == (no_memory.refused != 0));
     call_all(&job, ones);
     CHECK(check_all(job.tasks) == 0);
     job_destroy(&job);
