@@ -76,6 +76,13 @@ pami_result_t PAMIX_Context_async_enable(pami_context_t contexts[], size_t count
  */
 pami_result_t PAMIX_Context_async_disable(pami_context_t contexts[], size_t count);
 
+/*
+ * From now on the client's threads, those that carry servers too, run elsewhere.
+ *   cpus  as in pamix_context_async_t; "any": wherever the calling thread may run
+ * Any thread. PAMI_INVAL; PAMI_EAGAIN: there are none yet.
+ */
+pami_result_t PAMIX_Client_async_place(pami_client_t client, const char *cpus);
+
 typedef struct {
     int enabled;
     int thread;       /* number of its thread among the client's, -1: there are none yet */
@@ -381,6 +388,8 @@ typedef struct {
     size_t split;                   /* unordered puts and gets go in pieces of at least so many
                                        bytes to servers, and to the context if that takes turns,
                                        one to each at most; 0: never */
+    unsigned servers;               /* so many of them, the first ones, get requests that are not
+                                       ordered; 0: all */
 } pamix_servers_policy_t;
 
 typedef struct {

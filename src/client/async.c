@@ -22,7 +22,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "client/async_sleep.h"
+#include "client/async_pool.h"
 #include "client/client.h"
 #include "context/advance.h"
 #include "util/clock.h"
@@ -59,44 +59,10 @@
 /* Calls of a user's function in one turn. */
 #define USER_CALLS 64
 
-struct async_thread;
-
-struct async_slot {
-    struct context *context;
-    struct async_thread *thread; /* NULL: never enabled */
-    atomic_uint serving;         /* A0, A1: one bit per event */
-    atomic_bool running;         /* A1 */
-    atomic_bool fresh;           /* was enabled: due whatever wake_at says */
-    async_function *progress, *suspend, *resume;
-    void *cookie;
-    uint64_t wake_at; /* ns; the thread's own, as is all that follows */
-    uint32_t nap_us;
-    uint32_t locked_us; /* naps in a row because of the lock */
-    uint32_t patience;  /* turns that may still be SHARE_EAGER for what is to be tried again */
-    uint64_t event_at, awake_until; /* ns: when something happened last; SHARE_EAGER till then */
-    enum share_turn turn;           /* what the last one came to */
-    bool armed;
-    bool light; /* ... lightly: to sleep long it has to be armed once more */
-};
-
-struct async_thread {
-    struct async_pool *pool;
-    unsigned index;
-    pthread_t thread;
-    struct async_bell bell;
-    atomic_bool stopping;
-    struct share_rules rules; /* without serving, which is the slot's */
-};
-
-struct async_pool {
-    struct client *client;
-    pid_t pid;
-    bool spare; /* there are cores that nobody else needs */
-    unsigned thread_count;
-    struct async_thread *threads;
-    struct async_places places;
-    struct async_slot slots[ENDPOINT_OFFSETS_MAX];
-};
+static bool has_spare(const struct async_thread *thread)
+{
+    return atomic_load_explicit(&thread->pool->spare, memory_order_relaxed);
+}
 
 /* ---- one context's turn ---- */
 
@@ -130,8 +96,7 @@ static uint32_t next_nap(uint32_t nap, uint32_t first, uint32_t longest)
 /* When the slot is to be looked at next, and whether it has armed its port. */
 static void plan(struct async_slot *slot, enum share_turn turn)
 {
-    const struct async_pool *pool = slot->thread->pool;
-    uint32_t longest = pool->spare ? NAP_LONGEST_SPARE_US : NAP_LONGEST_US;
+    uint32_t longest = has_spare(slot->thread) ? NAP_LONGEST_SPARE_US : NAP_LONGEST_US;
     uint64_t sleep = slot->light ? CONTEXT_LIGHT_SLEEP_US : SLEEP_LONGEST_US;
 
     slot->armed = turn == SHARE_ASLEEP || turn == SHARE_RETRY || turn == SHARE_AGAIN;
@@ -194,7 +159,7 @@ static void note_event(struct async_slot *slot)
     uint64_t now = clock_now_ns();
 
     slot->nap_us = 0;
-    if (!slot->thread->pool->spare)
+    if (!has_spare(slot->thread))
         return;
     slot->patience = PATIENCE;
     if (slot->turn == SHARE_ASLEEP || slot->turn == SHARE_EAGER)
@@ -204,20 +169,24 @@ static void note_event(struct async_slot *slot)
 
 static void take_turn(struct async_slot *slot)
 {
-    struct share_rules rules = slot->thread->rules;
+    struct async_thread *thread = slot->thread;
+    struct share_rules rules = {
+        .spins = has_spare(thread) ? SPINS_SPARE : SPINS_SHARED,
+        .stopping = &thread->stopping,
+        .serving = &slot->serving,
+    };
     uint64_t before = helped(slot), now = clock_now_ns();
     enum share_turn turn;
 
     if (slot->turn != SHARE_EAGER && slot->turn != SHARE_RETRY)
-        slot->patience = slot->thread->pool->spare ? PATIENCE : 0;
-    rules.serving = &slot->serving;
+        slot->patience = has_spare(thread) ? PATIENCE : 0;
     rules.eager = slot->patience != 0;
     rules.awake = now < slot->awake_until;
     /*
      * A light sleep in which nothing has come is followed by a deep one. Not for threads that are
      * not bound: timers of an idle processor go off on a busy one, and take the thread there.
      */
-    slot->light = slot->thread->pool->places.bound &&
+    slot->light = atomic_load_explicit(&thread->pool->bound, memory_order_relaxed) &&
                   !(slot->turn == SHARE_ASLEEP && slot->light && now >= slot->wake_at);
     rules.light = slot->light;
     if (slot->turn == SHARE_AGAIN || slot->turn == SHARE_EAGER)
@@ -271,7 +240,7 @@ static void rest(struct async_thread *thread, uint32_t heard)
         sched_yield();
 }
 
-static void *thread_main(void *argument)
+void *async_thread_main(void *argument)
 {
     struct async_thread *thread = argument;
     char name[16];
@@ -295,114 +264,6 @@ static void ring(void *cookie)
     async_bell_ring(cookie);
 }
 
-/* Signals are the program's, and its threads' to take. */
-static int start_thread(struct async_pool *pool, struct async_thread *thread, unsigned index)
-{
-    sigset_t all, before;
-    int error;
-
-    thread->pool = pool;
-    thread->index = index;
-    thread->rules = (struct share_rules){
-        .spins = pool->spare ? SPINS_SPARE : SPINS_SHARED,
-        .stopping = &thread->stopping,
-    };
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread->thread, NULL, thread_main, thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error != 0)
-        return -error;
-    if (pool->places.bound) {
-        cpu_set_t cpus;
-
-        CPU_ZERO(&cpus);
-        CPU_SET((size_t)pool->places.cpu[index % pool->places.count], &cpus);
-        error = pthread_setaffinity_np(thread->thread, sizeof(cpus), &cpus);
-        if (error != 0)
-            log_warn("asynchronous progress: thread %u cannot run on processor %d: %s", index,
-                     pool->places.cpu[index % pool->places.count], strerror(error));
-    }
-    return 0;
-}
-
-/* ---- the pool ---- */
-
-static void stop_threads(struct async_pool *pool)
-{
-    for (unsigned i = 0; i < pool->thread_count; i++) {
-        atomic_store_explicit(&pool->threads[i].stopping, true, memory_order_release);
-        async_bell_ring(&pool->threads[i].bell);
-    }
-    for (unsigned i = 0; i < pool->thread_count; i++)
-        pthread_join(pool->threads[i].thread, NULL);
-    pool->thread_count = 0;
-}
-
-static unsigned count_threads(const struct client *client, const struct async_pool *pool,
-                              unsigned wanted)
-{
-    unsigned threads = wanted;
-
-    if (threads == 0)
-        threads = (unsigned)option_int(OPT_ASYNC_THREADS);
-    if (threads == 0)
-        threads = pool->places.bound ? pool->places.count : async_spare(client);
-    if (threads > client->context_count)
-        threads = (unsigned)client->context_count;
-    return threads != 0 ? threads : 1;
-}
-
-/* Threads and where they run are decided once. 0 or negative errno. */
-static int pool_make(struct client *client, unsigned threads, const char *cpus)
-{
-    struct async_pool *pool = calloc(1, sizeof(*pool));
-    int error = pool != NULL ? 0 : -ENOMEM;
-
-    if (error == 0)
-        error = async_places_find(client, cpus, &pool->places);
-    if (error != 0) {
-        free(pool);
-        return error;
-    }
-    pool->client = client;
-    pool->pid = getpid();
-    pool->spare = pool->places.bound || async_spare(client) != 0;
-    threads = count_threads(client, pool, threads);
-    pool->threads = calloc(threads, sizeof(*pool->threads));
-    error = pool->threads != NULL ? 0 : -ENOMEM;
-    for (size_t i = 0; i < client->context_count; i++) {
-        pool->slots[i].context = client->contexts[i];
-        pool->slots[i].wake_at = UINT64_MAX;
-    }
-    for (unsigned i = 0; i < threads && error == 0; i++) {
-        error = start_thread(pool, &pool->threads[i], i);
-        pool->thread_count += error == 0;
-    }
-    if (error == 0) {
-        client->async = pool;
-        return 0;
-    }
-    stop_threads(pool);
-    free(pool->threads);
-    free(pool);
-    return error;
-}
-
-void async_finish(struct client *client)
-{
-    struct async_pool *pool = client->async;
-
-    if (pool == NULL)
-        return;
-    client->async = NULL;
-    /* A child of fork has the memory but not the threads. */
-    if (pool->pid == getpid())
-        stop_threads(pool);
-    free(pool->threads);
-    free(pool);
-}
-
 /* ---- control ---- */
 
 /* The slot of a context, with its client's lock held; NULL with the error text set. */
@@ -422,7 +283,7 @@ static struct async_slot *slot_take(const char *function, pami_context_t handle,
     }
     pthread_mutex_lock(&client->async_lock);
     if (client->async == NULL)
-        error = pool_make(client, how != NULL ? how->threads : 0, cpus);
+        error = async_pool_make(client, how != NULL ? how->threads : 0, cpus);
     if (error == 0) {
         *out = client;
         return &client->async->slots[context->offset];

@@ -19,7 +19,7 @@ static unsigned server_of(const struct servers *servers, pami_endpoint_t dest)
     return hash_of(dest) % servers->count;
 }
 
-/* The server whose turn it is; `count` for the client itself. */
+/* The server whose turn it is; behind them comes the client itself. */
 static unsigned next_server(struct lane *lane, unsigned members)
 {
     if (lane->left == 0 || lane->next >= members) {
@@ -38,7 +38,7 @@ static bool worthwhile(const struct request_call *call, const struct learner *le
 
     if (servers->model != NULL &&
         !model_pays(servers->model, call->kind, call->bytes,
-                    rests ? MODEL_ANY : call->lane->outstanding, servers->count))
+                    rests ? MODEL_ANY : call->lane->outstanding, call->used))
         return false;
     return servers->spare || !rests || learner->found != LEARN_PLAIN ||
            learn_processor_idle(call->lane);
@@ -65,6 +65,7 @@ bool request_choose(struct request_call *call, struct server **server)
     unsigned number;
 
     *server = NULL;
+    call->used = SERVERS_LOAD(servers->used);
     call->shared = SERVERS_LOAD(servers->active) != 0;
     if (atomic_load_explicit(&servers->state, memory_order_acquire) == SERVERS_STOPPED) {
         plain_stopped(call->lane);
@@ -90,9 +91,9 @@ bool request_choose(struct request_call *call, struct server **server)
     }
     if (way < LEARN_SERVERS)
         return way == LEARN_CLIENT || SERVERS_LOAD(servers->few) != 0;
-    call->members = servers->count + call->shared;
+    call->members = call->used + call->shared;
     number = next_server(call->lane, call->members);
-    if (number == servers->count)
+    if (number == call->used)
         return true;
     *server = &servers->server[number];
     return SERVERS_LOAD((*server)->dead) == 0;

@@ -55,6 +55,7 @@ static void policy_store(struct servers *servers, const pamix_servers_policy_t *
     atomic_store(&servers->split, policy->split);
     atomic_store(&servers->batch, policy->batch);
     atomic_store(&servers->few, policy->few);
+    atomic_store(&servers->used, policy->servers != 0 ? policy->servers : servers->count);
     atomic_store(&servers->in_flight, policy->in_flight);
     atomic_store(&servers->active, policy->active != 0);
     atomic_store(&servers->learn, policy->learn != 0);
@@ -62,7 +63,8 @@ static void policy_store(struct servers *servers, const pamix_servers_policy_t *
     plain_forbid(servers);
 }
 
-static pami_result_t policy_check(const char *function, const pamix_servers_policy_t *policy)
+static pami_result_t policy_check(const char *function, const struct servers *servers,
+                                  const pamix_servers_policy_t *policy)
 {
     const unsigned known =
         PAMIX_SERVERS_PUT | PAMIX_SERVERS_GET | PAMIX_SERVERS_SEND | PAMIX_SERVERS_FETCH;
@@ -71,6 +73,9 @@ static pami_result_t policy_check(const char *function, const pamix_servers_poli
         return error_set(PAMI_INVAL, "%s: policy: operations: %#x", function, policy->operations);
     if (policy->batch == 0)
         return error_set(PAMI_INVAL, "%s: policy: batch: 0", function);
+    if (policy->servers > servers->count)
+        return error_set(PAMI_INVAL, "%s: policy: servers: %u of %u", function, policy->servers,
+                         servers->count);
     return PAMI_SUCCESS;
 }
 
@@ -352,7 +357,7 @@ pami_result_t PAMIX_Servers_set_policy(pamix_servers_t handle, const pamix_serve
         return error_set(PAMI_INVAL, "PAMIX_Servers_set_policy: servers: NULL");
     if (policy == NULL)
         policy = &usual;
-    result = policy_check("PAMIX_Servers_set_policy", policy);
+    result = policy_check("PAMIX_Servers_set_policy", handle, policy);
     if (result == PAMI_SUCCESS)
         policy_store(handle, policy);
     return result;
@@ -372,6 +377,7 @@ pami_result_t PAMIX_Servers_get_policy(pamix_servers_t handle, pamix_servers_pol
         .split = SERVERS_LOAD(servers->split),
         .batch = SERVERS_LOAD(servers->batch),
         .few = SERVERS_LOAD(servers->few),
+        .servers = SERVERS_LOAD(servers->used) % servers->count,
         .in_flight = SERVERS_LOAD(servers->in_flight),
         .active = SERVERS_LOAD(servers->active),
         .learn = SERVERS_LOAD(servers->learn),

@@ -156,7 +156,7 @@ struct lane {
     struct context *context;
     struct pool requests;
     size_t outstanding; /* requests taken from the pool */
-    unsigned next;      /* server of the current batch; == count: the client itself */
+    unsigned next;      /* server of the current batch; behind the last one: the client itself */
     unsigned left;      /* of the batch */
     uint64_t probe_at;  /* clock_ticks: when it may be asked again whether a processor is idle */
     struct learn_budget budget;
@@ -218,6 +218,7 @@ struct servers {
     atomic_int state;    /* enum servers_state */
     atomic_uint fencing; /* fences that servers still work for */
     atomic_uint operations, batch, few, in_flight;
+    atomic_uint used; /* that get requests that are not ordered: 1 to count */
     atomic_int active, learn;
     bool fetch_learns;      /* fetches do, whatever the policy says */
     atomic_int by_learning; /* nothing but learning decides whether a request is tracked */
@@ -247,6 +248,7 @@ struct request_call {
     enum request_kind kind;
     size_t bytes;
     pami_endpoint_t dest;
+    unsigned used;    /* servers that take turns */
     unsigned members; /* that may each carry a piece, the client too if `shared`; 0: no pieces */
     bool ordered, shared; /* shared: the client takes its turn */
 };

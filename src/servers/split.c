@@ -110,7 +110,7 @@ static void piece_failed(const struct request_call *call, struct whole *whole, p
 static struct server *server_of(const struct request_call *call, unsigned i, unsigned pieces)
 {
     struct servers *servers = call->servers;
-    struct server *server = &servers->server[(call->lane->next + i) % servers->count];
+    struct server *server = &servers->server[(call->lane->next + i) % call->used];
 
     if ((call->shared && i + 1 == pieces) || SERVERS_LOAD(server->dead) != 0)
         return NULL;

@@ -88,22 +88,58 @@ static void arguments(void)
     CHECK_OK(PAMIX_Context_async_enable(NULL, 0, NULL));
     CHECK_OK(PAMIX_Context_async_query(context, &status));
     CHECK(!status.enabled && status.thread == -1 && status.threads == 0 && status.cpu == -1);
+    CHECK_REFUSED(PAMIX_Client_async_place(job.client, "any"), PAMI_EAGAIN, "threads");
+    CHECK_REFUSED(PAMIX_Client_async_place(NULL, "any"), PAMI_INVAL, "client");
+    CHECK_REFUSED(PAMIX_Client_async_place(job.client, NULL), PAMI_INVAL, "cpus");
 }
 
 /* Where it was told to run: the first processor that we may use. */
 static int cpu_seen;
+static cpu_set_t may_use;
 
 static pami_result_t look_where(pami_context_t context, void *cookie)
 {
     cpu_seen = sched_getcpu();
+    CHECK(sched_getaffinity(0, sizeof may_use, &may_use) == 0);
     return count(context, cookie);
+}
+
+static void ask_where(void)
+{
+    static pami_work_t work;
+
+    done = 0;
+    CHECK_OK(PAMI_Context_post(job.context[1], &work, look_where, NULL));
+    WAIT_WITH(test_sleep(1e-4), load(&done) == 1);
+}
+
+/* Threads that are there go elsewhere. */
+static void other_places(const cpu_set_t *mine)
+{
+    pamix_context_async_status_t status;
+    char list[16];
+    int last = CPU_SETSIZE - 1;
+
+    while (!CPU_ISSET((size_t)last, mine))
+        last--;
+    snprintf(list, sizeof list, "%d", last);
+    CHECK_REFUSED(PAMIX_Client_async_place(job.client, "2-"), PAMI_INVAL, "cpus");
+    CHECK_OK(PAMIX_Client_async_place(job.client, list));
+    CHECK_OK(PAMIX_Context_async_query(job.context[1], &status));
+    CHECK(status.enabled && status.cpu == last);
+    ask_where();
+    CHECK(cpu_seen == last);
+    CHECK_OK(PAMIX_Client_async_place(job.client, "any"));
+    CHECK_OK(PAMIX_Context_async_query(job.context[1], &status));
+    CHECK(status.enabled && status.cpu == -1);
+    ask_where();
+    CHECK(CPU_EQUAL(&may_use, mine));
 }
 
 static void places(void)
 {
     pamix_context_async_status_t status;
     pamix_context_async_t how = {.threads = 2};
-    static pami_work_t work;
     cpu_set_t mine;
     char list[16];
     int first = 0;
@@ -118,10 +154,9 @@ static void places(void)
     CHECK(status.enabled && status.threads == 2 && status.thread == 0 && status.cpu == first);
     CHECK_OK(PAMIX_Context_async_query(job.context[1], &status));
     CHECK(status.enabled && status.thread == 1 && status.cpu == first);
-    done = 0;
-    CHECK_OK(PAMI_Context_post(job.context[1], &work, look_where, NULL));
-    WAIT_WITH(test_sleep(1e-4), load(&done) == 1);
+    ask_where();
     CHECK(cpu_seen == first);
+    other_places(&mine);
     CHECK_OK(PAMIX_Context_async_disable(&job.context[1], 2));
 }
 

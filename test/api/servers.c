@@ -337,6 +337,7 @@ static const pamix_servers_policy_t policies[] = {
     {.operations = 7, .bytes_most = SIZE_MAX, .batch = 3, .active = 1, .split = 512},
     {.operations = 7, .bytes_most = SIZE_MAX, .batch = 1, .split = 256, .in_flight = 2},
     {.operations = 7, .bytes_most = SIZE_MAX, .batch = 2, .learn = 1, .active = 1, .split = 900},
+    {.operations = 7, .bytes_most = SIZE_MAX, .batch = 1, .active = 1, .split = 256, .servers = 1},
 };
 
 static void under_policies(struct worker *worker, size_t point)
@@ -348,6 +349,41 @@ static void under_policies(struct worker *worker, size_t point)
             transfers(worker, task, p + task);
     }
     meet(worker, point);
+}
+
+static uint64_t gets_of(size_t server)
+{
+    pamix_servers_status_t status;
+
+    CHECK_OK(PAMIX_Servers_query(servers, (int)server, &status));
+    return status.gets;
+}
+
+/* One server is to have everything. Thread 0, while the others wait. */
+static void by_the_first(struct worker *worker)
+{
+    pamix_servers_policy_t policy = {.operations = 7, .bytes_most = SIZE_MAX, .batch = 1};
+    unsigned char *to = servers_memory(&job, PUTS * PUT_BYTES);
+    struct expect expect[PUTS];
+    uint64_t before[16];
+
+    policy.servers = (unsigned)servers_count + 1;
+    CHECK_REFUSED(PAMIX_Servers_set_policy(servers, &policy), PAMI_INVAL, "servers");
+    policy.servers = 1;
+    CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
+    CHECK_OK(PAMIX_Servers_get_policy(servers, &policy));
+    CHECK(policy.servers == (servers_count > 1));
+    for (size_t i = 0; i < servers_count; i++)
+        before[i] = gets_of(i);
+    for (size_t i = 0; i < PUTS; i++)
+        one_get(worker, job.task, i, to, &expect[i]);
+    for (size_t i = 0; i < PUTS; i++)
+        WAIT_WITH(advance_own(worker), expect[i].first == 1);
+    CHECK(gets_of(0) == before[0] + PUTS);
+    for (size_t i = 1; i < servers_count; i++)
+        CHECK(gets_of(i) == before[i]);
+    CHECK_OK(PAMIX_Servers_set_policy(servers, NULL));
+    memory_free(to);
 }
 
 /* Thread 0 stops and starts, the others go on with what they do. */
@@ -395,7 +431,7 @@ static void *work(void *argument)
     messages(worker, false, 3);
     under_policies(worker, 4);
     if (worker->index == 0) {
-        CHECK_OK(PAMIX_Servers_set_policy(servers, NULL));
+        by_the_first(worker);
         check_counters();
     }
     meet(worker, 5);

@@ -1,0 +1,64 @@
+/*
+ * The pool of asynchronous progress as its threads (async.c) and who makes, places and ends them
+ * (async_pool.c) see it.
+ */
+#ifndef LIBPAMI_CLIENT_ASYNC_POOL_H
+#define LIBPAMI_CLIENT_ASYNC_POOL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "client/async.h"
+#include "client/async_sleep.h"
+#include "client/client.h"
+#include "context/share.h"
+
+struct async_thread;
+
+struct async_slot {
+    struct context *context;
+    struct async_thread *thread; /* NULL: never enabled */
+    atomic_uint serving;         /* A0, A1: one bit per event */
+    atomic_bool running;         /* A1 */
+    atomic_bool fresh;           /* was enabled: due whatever wake_at says */
+    async_function *progress, *suspend, *resume;
+    void *cookie;
+    uint64_t wake_at; /* ns; the thread's own, as is all that follows */
+    uint32_t nap_us;
+    uint32_t locked_us; /* naps in a row because of the lock */
+    uint32_t patience;  /* turns that may still be SHARE_EAGER for what is to be tried again */
+    uint64_t event_at, awake_until; /* ns: when something happened last; SHARE_EAGER till then */
+    enum share_turn turn;           /* what the last one came to */
+    bool armed;
+    bool light; /* ... lightly: to sleep long it has to be armed once more */
+};
+
+struct async_thread {
+    struct async_pool *pool;
+    unsigned index;
+    pthread_t thread;
+    struct async_bell bell;
+    atomic_bool stopping;
+};
+
+struct async_pool {
+    struct client *client;
+    pid_t pid;
+    atomic_bool spare; /* there are cores that nobody else needs */
+    atomic_bool bound; /* of places, which only who holds the client's lock looks at */
+    unsigned thread_count;
+    struct async_thread *threads;
+    struct async_places places;
+    struct async_slot slots[ENDPOINT_OFFSETS_MAX];
+};
+
+/* With client->async_lock held. 0 or negative errno. */
+int async_pool_make(struct client *client, unsigned threads, const char *cpus);
+
+/* async.c */
+void *async_thread_main(void *thread);
+
+#endif
