@@ -13,28 +13,30 @@ set style line 1 lc rgb '#c2255c' lw 3.0 pt 7  ps 0.7           # shared memory
 set style line 2 lc rgb '#f08c00' lw 1.8 pt 9  ps 0.7           # messages
 set style line 3 lc rgb '#2f9e44' lw 1.8 pt 11 ps 0.7           # two nodes
 set style line 4 lc rgb '#c2255c' lw 1.8 pt 6  ps 0.7 dt (6,4)  # fixed root
-set style line 5 lc rgb '#1971c2' lw 1.8 pt 5  ps 0.6           # Open MPI
-set style line 6 lc rgb '#1971c2' lw 1.8 pt 4  ps 0.6 dt (6,4)  # Open MPI, fixed root
+set style line 5 lc rgb '#74c0fc' lw 1.8 pt 4  ps 0.6           # Open MPI, non-blocking
+set style line 6 lc rgb '#1971c2' lw 1.8 pt 5  ps 0.6           # the best of Open MPI
 set style line 7 lc rgb '#868e96' lw 1.6 pt -1 dt (2,3)         # limit
 set style line 8  lc rgb '#7048e8' lw 1.8 pt 13 ps 0.7          # one buffer
 set style line 9  lc rgb '#0c8599' lw 1.8 pt 2  ps 0.7          # two buffers
 set style line 10 lc rgb '#7048e8' lw 1.8 pt 12 ps 0.7 dt (6,4) # one buffer, fixed root
 set style line 11 lc rgb '#0c8599' lw 1.8 pt 1  ps 0.7 dt (6,4) # two buffers, fixed root
+set style line 12 lc rgb '#5c3d1e' lw 1.8 pt 3  ps 0.7           # MPICH
+set style line 13 lc rgb '#1971c2' lw 1.8 pt 4  ps 0.6 dt (6,4) # the best of Open MPI, fixed root
+set style line 14 lc rgb '#5c3d1e' lw 1.8 pt 3  ps 0.7 dt (6,4) # MPICH, fixed root
 
-all = 'ours ours-messages ours-nodes ours-fixed openmpi openmpi-fixed limit ' \
-    . 'ours-one ours-two ours-one-fixed ours-two-fixed'
+all = 'ours ours-messages ours-nodes fixed-ours openmpi openmpi-best limit ' \
+    . 'ours-one ours-two fixed-ours-one fixed-ours-two mpich fixed-openmpi-best fixed-mpich'
 find(list, who) = sum [i = 1:words(list)] (word(list, i) eq who ? i : 0)
-label(who) = who eq 'ours' ? 'libpami, four buffers' \
+name(who) = who eq 'ours' ? 'libpami, four buffers' \
     : who eq 'ours-one' ? 'one buffer' \
     : who eq 'ours-two' ? 'two buffers' \
-    : who eq 'ours-one-fixed' ? 'one buffer, fixed root' \
-    : who eq 'ours-two-fixed' ? 'two buffers, fixed root' \
     : who eq 'ours-messages' ? 'libpami, messages' \
     : who eq 'ours-nodes' ? 'libpami, two nodes' \
-    : who eq 'ours-fixed' ? 'libpami, fixed root' \
-    : who eq 'openmpi' ? 'Open MPI' \
-    : who eq 'openmpi-fixed' ? 'Open MPI, fixed root' \
+    : who eq 'openmpi' ? 'Open MPI, non-blocking' \
+    : who eq 'openmpi-best' ? 'Open MPI, its best' \
+    : who eq 'mpich' ? 'MPICH' \
     : 'a counter by hand'
+label(who) = who[1:6] eq 'fixed-' ? name(who[7:*]) . ', fixed root' : name(who)
 data(name) = datadir . '/' . name . '.dat'
 # Those of a list whose file "prefix-who" is there.
 present(prefix, list, i) = i > words(list) ? '' \
@@ -87,7 +89,7 @@ do for [terminal in 'svg png'] {
     if (strstrt(there, 'bytes-') > 0) {
         set output outdir . '/coll-bytes.' . terminal
         set multiplot layout 1,2 title heading('Bandwidth of each task', \
-            'bytes of the message by the time of a turn; solid: libpami, dashed: Open MPI; ' \
+            'bytes of the message by the time of a turn; solid: libpami, dashed: the best of Open MPI; ' \
             . machine) textcolor rgb ink
         set xlabel 'message size (bytes)' textcolor rgb ink
         set ylabel 'GB/s' textcolor rgb ink
@@ -99,7 +101,8 @@ do for [terminal in 'svg png'] {
         do for [measure in 'broadcast allreduce'] {
             set title measure textcolor rgb ink
             list = present('bytes-' . measure, '2-ours 4-ours 8-ours 16-ours 32-ours ' \
-                . '2-openmpi 4-openmpi 8-openmpi 16-openmpi 32-openmpi', 1)
+                . '2-openmpi-best 4-openmpi-best 8-openmpi-best 16-openmpi-best ' \
+                . '32-openmpi-best', 1)
             tasks(c) = int(real(c[1:strstrt(c, '-') - 1]))
             is_ours(c) = strstrt(c, 'ours') > 0
             colour(c) = int(log(tasks(c)) / log(2) + 0.5)

@@ -10,12 +10,14 @@
  *
  * PAMI_OFI_PROVIDER names the provider, else it is the one that the ofi device takes where there is
  * no hardware; PAMI_OFI_INTERFACE is the name of an interface or an address (default 127.0.0.1).
+ * BENCH_NAMESPACES=FILE,FILE: the network namespaces of the two processes.
  */
 #include "onesided.h"
 #include "pair.h"
 #include "pingpong.h"
 #include "stream.h"
 
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <rdma/fabric.h>
@@ -83,6 +85,25 @@ static void check(const char *call, long result)
 }
 
 /* ---- the endpoint ---------------------------------------------------------------------------- */
+
+static void enter_namespace(int rank)
+{
+    const char *list = getenv("BENCH_NAMESPACES");
+    char first[256] = "", second[256] = "";
+    int file;
+
+    if (list == NULL) {
+        return;
+    }
+    if (sscanf(list, "%255[^,],%255s", first, second) != 2) {
+        bench_die("BENCH_NAMESPACES: not two files: %s", list);
+    }
+    file = open(rank == 0 ? first : second, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || setns(file, CLONE_NEWNET) != 0) {
+        bench_die("cannot enter a namespace of %s: %s", list, strerror(errno));
+    }
+    close(file);
+}
 
 /* The IPv4 address of the interface that has that name, else what it says. */
 static void own_address(char *text, size_t size)
@@ -162,6 +183,7 @@ static void open_endpoint(int rank, struct shared *s)
     struct fi_av_attr av = {.type = FI_AV_UNSPEC, .count = 2};
     struct fi_info *info;
 
+    enter_namespace(rank);
     transport.mine = &s->side[rank];
     transport.theirs = &s->side[1 - rank];
     choose_provider();

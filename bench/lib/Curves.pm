@@ -17,21 +17,35 @@ my @messages = ('PAMI_COLL_BARRIER=Dissemination', 'PAMI_COLL_BROADCAST=Binomial
 # Shared memory of one buffer for each member, and of two in turn; four without.
 my %buffers = ('ours-one' => ['PAMI_COLL_SLICES=1'], 'ours-two' => ['PAMI_COLL_SLICES=2']);
 
+# Open MPI's non-blocking collectives, and blocking ones of each component that takes part on one
+# node (han does not; sm spins before it yields, 0.1 ms a turn of 8 tasks and 5 ms of 32); MPICH,
+# which takes part with more tasks than processors when it is made to yield. One that hangs, in
+# MPI_Finalize mostly, is given up after this time.
+my $seconds = 30;
+
+sub peers
+{
+    my ($tasks) = @_;
+    return qw(openmpi openmpi-blocking openmpi-tuned), $tasks > 8 ? () : 'openmpi-sm',
+        qw(openmpi-adapt openmpi-ucx-blocking openmpi-ucx-tuned), $tasks > 2 ? 'mpich-yield-blocking' : 'mpich-blocking';
+}
+
 sub row
 {
     my ($measure, $bytes, $what, @more) = @_;
     return {
         id => $what, of => ["$measure,$bytes"], unit => 'us', better => 'less',
-        target => [], says => '', unfair => [keys %buffers], @more,
+        target => [['peer', '<=', 1]], says => 'ahead', unfair => [qw(ours-one ours-two)], @more,
     };
 }
 
 my @by_tasks = map {
     my $tasks = $_;
     my @size  = $tasks > 8 ? ('--max', '64k') : ();
+    my @ours  = ('ours-one', 'ours-two', 'ours-messages', $tasks > 2 ? 'ours-nodes' : ());
     {
-        name => "coll-curves-$tasks", group => 'coll-curves', tasks => $tasks, pin => 0,
-        peers => ['ours-one', 'ours-two', 'ours-messages', $tasks > 2 ? 'ours-nodes' : (), 'openmpi'],
+        name => "coll-curves-$tasks", group => 'coll-curves', tasks => $tasks, pin => 0, named => 1,
+        peers => [@ours, peers($tasks)], seconds => $seconds,
         what => "$tasks tasks: shared memory, also of one and two buffers, messages, two pretended nodes; "
             . 'us per turn',
         ours => ['coll', qw(barrier broadcast allreduce --loop), @size],
@@ -40,27 +54,28 @@ my @by_tasks = map {
         options => { 'ours-nodes' => ['--nodes', 2] },
         limit => ['limit_barrier', '--tasks', $tasks, '--loop'],
         rows => [
-            row('barrier', 8, 'barrier', limit => ["barrier_central,$tasks"]),
-            map({ my $bytes = $_; map { row($_, $bytes, "$_ $bytes B") } qw(broadcast allreduce) }
-                8, 65536),
+            row('barrier', 8, 'barrier', limit => ["barrier_central,$tasks"], unfair => \@ours),
+            map({ my $bytes = $_;
+                map { row($_, $bytes, "$_ " . Suites::size($bytes), unfair => \@ours) }
+                    qw(broadcast allreduce) } 8, 4096, 65536, $tasks > 8 ? () : 1 << 20),
         ],
     }
 } @counts;
 
-my @fixed = qw(ours-fixed ours-one-fixed ours-two-fixed openmpi-fixed);
-
 my @roots = map {
     my $tasks = $_;
-    my @what  = qw(broadcast --loop --free --max 8);
-    {
-        name => "coll-roots-$tasks", group => 'coll-roots', tasks => $tasks, pin => 0,
-        peers => [@fixed, 'ours-one', 'ours-two', 'openmpi'],
-        what => "$tasks tasks: broadcasts of 8 bytes without barriers, rotating and fixed roots",
-        settings => { %buffers, map { ("$_-fixed" => $buffers{$_}) } keys %buffers },
-        ours => ['coll', @what], mpi => ['mpi_coll', @what],
-        variants => { map { ($_ => ['coll', @what, '--fixed']) } grep { /^ours/ } @fixed },
-        rows => [row('broadcast', 8, 'broadcast 8 B', unfair => [@fixed, keys %buffers])],
-    }
+    map {
+        my ($name, $words, @fixed) = @$_;
+        my @what = (qw(broadcast --loop --free --max 8), @fixed);
+        {
+            name => "coll-$name-$tasks", group => 'coll-roots', tasks => $tasks, pin => 0, named => 1,
+            peers => [qw(ours-one ours-two), peers($tasks)], seconds => $seconds,
+            what => "$tasks tasks: broadcasts of 8 bytes without barriers, $words; us",
+            settings => \%buffers,
+            ours => ['coll', @what], mpi => ['mpi_coll', @what],
+            rows => [row('broadcast', 8, 'broadcast 8 B')],
+        }
+    } ['roots', 'rotating roots'], ['fixed', 'always the same root', '--fixed']
 } @counts;
 
 our @suites = (@by_tasks, @roots);
@@ -69,12 +84,14 @@ our @suites = (@by_tasks, @roots);
     %Suites::about_contender,
     'ours-one' => 'libpami, shared memory, one buffer',
     'ours-two' => 'libpami, shared memory, two buffers in turn',
-    'ours-one-fixed' => 'libpami, one buffer, the root always the same',
-    'ours-two-fixed' => 'libpami, two buffers, the root always the same',
     'ours-messages' => 'libpami, algorithms over messages',
     'ours-nodes'    => 'libpami, the tasks on two pretended nodes',
-    'ours-fixed'    => 'libpami, the root always the same',
-    'openmpi-fixed' => 'Open MPI, the root always the same',
+    'openmpi-tuned' => 'Open MPI, blocking, coll/tuned by the rules in peer/tuned.rules',
+    'openmpi-sm'    => 'Open MPI, blocking, coll/sm: shared memory',
+    'openmpi-adapt' => 'Open MPI, blocking, coll/adapt: broadcasts by events',
+    'openmpi-ucx-blocking' => 'Open MPI over UCX, blocking',
+    'openmpi-ucx-tuned'    => 'Open MPI over UCX, blocking, coll/tuned by rules',
+    'mpich-yield-blocking' => 'MPICH, blocking, made to yield after each look in vain',
 );
 
 # ---- pictures ----
@@ -84,13 +101,30 @@ sub write_curves
 {
     my ($dir, $curves) = @_;
 
-    for my $name (keys %$curves) {
+    for my $name (sort keys %$curves) {
         open my $f, '>', "$dir/$name.dat" or do { warn "bench: $dir/$name.dat: $!\n"; next };
-        print $f "$_->[0] @{ $_->[1] }{qw(median min max)}\n"
-            for sort { $a->[0] <=> $b->[0] } @{ $curves->{$name} };
+        my $points = $curves->{$name};
+        print $f "$_ @{ $points->{$_} }{qw(median min max)}\n" for sort { $a <=> $b } keys %$points;
         close $f;
     }
     return sort keys %$curves;
+}
+
+# The lines that a contender's measures belong to: Open MPI has one for the best of all that it has.
+sub lines_of
+{
+    my ($contender) = @_;
+    return ('mpich') if $contender =~ /^mpich/;
+    return ('openmpi', 'openmpi-best') if $contender eq 'openmpi';
+    return $contender =~ /^openmpi/ ? ('openmpi-best') : ($contender);
+}
+
+# Adds a point to a line, or replaces a worse one there.
+sub add_point
+{
+    my ($curves, $name, $x, $m) = @_;
+    my $point = $curves->{$name}{$x};
+    $curves->{$name}{$x} = $m if !$point || $m->{median} < $point->{median};
 }
 
 sub draw
@@ -100,17 +134,19 @@ sub draw
     my %curves;
 
     for my $m (@$measures) {
-        next if $m->{suite} !~ /^coll-(curves|roots)-(\d+)$/;
+        next if $m->{suite} !~ /^coll-(curves|roots|fixed)-(\d+)$/;
         my ($picture, $tasks) = ($1, $2);
-        my ($measure, $who) = @{$m}{qw(measure contender)};
-        $measure = 'barrier' if $measure eq 'barrier_central';
-        next if $m->{contender} eq 'limit' && $measure ne 'barrier';
-        if ($picture eq 'roots' || $m->{parameter} == 8 || $m->{contender} eq 'limit') {
-            push @{ $curves{"$picture-$measure-$who"} }, [$tasks, $m];
+        my $measure = $m->{measure} eq 'barrier_central' ? 'barrier' : $m->{measure};
+        my $limit   = $m->{contender} eq 'limit';
+        next if $limit && $measure ne 'barrier';
+        for my $who (lines_of($m->{contender})) {
+            my $line = $picture eq 'fixed' ? "roots-$measure-fixed-$who" : "$picture-$measure-$who";
+            add_point(\%curves, $line, $tasks, $m)
+                if $picture ne 'curves' || $m->{parameter} == 8 || $limit;
+            add_point(\%curves, "bytes-$measure-$tasks-$who", $m->{parameter}, $m)
+                if $picture eq 'curves' && $measure ne 'barrier' && $m->{parameter} >= 4096
+                && $who =~ /^(?:ours|openmpi-best)$/;
         }
-        next if $picture eq 'roots' || $measure eq 'barrier' || $who !~ /^(?:ours|openmpi)$/;
-        push @{ $curves{"bytes-$measure-$tasks-$who"} }, [$m->{parameter}, $m]
-            if $m->{parameter} >= 4096;
     }
     return if !%curves;
     make_path($dir);

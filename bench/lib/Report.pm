@@ -80,6 +80,7 @@ sub series
     }
     return {
         raw => \@raw, fair => \@fair, all => statistics(@raw), failed => $entry->{failed},
+        failures => $entry->{failures},
         runs => scalar(grep { defined } @{ $entry->{runs} }),
     };
 }
@@ -253,8 +254,10 @@ sub print_suite
     print_table(\@head, @lines);
     for my $out (@rows ? $rows[0] : ()) {
         for my $peer (@{ $suite->{peers} }, 'ours') {
-            my $failed = ($peer eq 'ours' ? $out->{ours} : $out->{peers}{$peer})->{failed};
-            print "  $peer: $failed\n" if $failed && $failed =~ /^FAILED/;
+            my $series = $peer eq 'ours' ? $out->{ours} : $out->{peers}{$peer};
+            next if ($series->{failed} // '') !~ /^FAILED/;
+            my $times = $series->{failures} > 1 ? ", $series->{failures} times" : '';
+            print "  $peer: $series->{failed}$times\n";
         }
     }
 }

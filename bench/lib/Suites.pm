@@ -4,14 +4,16 @@
 #
 # A suite:
 #   name, group   group is what the command line names; suites of one group share a table
+#   named         only measured when it is named
 #   tasks, pin    processes of the job; pin: one on each of the two cores, else the system places them
 #   ours          program under the build directory's bench/, and its arguments
 #   pamirun       further options of pamirun;   set: settings of ours, NAME=VALUE
-#   hosts         so many network namespaces pose as hosts (over_hosts); excludes the two above
+#   hosts         so many network namespaces pose as hosts (over_hosts); no options of pamirun then
 #   flat          settings of the contender "ours-flat"
 #   mpi           the same for the MPI peers;   ucx: test that peer/ucx is asked for
 #   limit         program and arguments that measure the machine's limit for these rows
 #   peers         which peers take part
+#   seconds       time limit of a run, when it is less than that of all
 #   timeless      noise does not matter, as no time is measured
 #   settings      NAME=VALUE of contenders of ours; options: of pamirun, of contenders of ours
 #   variants      contenders of ours with other arguments: name => [...], as in ours
@@ -521,127 +523,7 @@ my @coll = ({
     rows => [map { coll_row($_, 4 << 20) } qw(broadcast allreduce alltoall)],
 }, @crowded, @nodes);
 
-# Between nodes: two tasks on pretended nodes, joined by the ofi device over the loopback interface;
-# limit: the same libfabric provider by hand.
-my @over_tcp = qw(openmpi-tcp openmpi-ofi mpich-tcp ucx-tag-tcp ucx-am-tcp);
-my @mpi_tcp  = qw(openmpi-tcp openmpi-ofi mpich-tcp);
-my @stale    = qw(ucx-tag-tcp ucx-am-tcp);
-my %between  = (
-    group => 'network', tasks => 2, pin => 1, pamirun => ['--nodes', 2],
-    set => ['PAMI_NETWORK=ofi'],
-);
-
-# $bound: how near to the limit it is to come.
-sub network_row
-{
-    my ($row, $limit, $bound) = @_;
-    my $relation = $row->{better} eq 'less' ? '<=' : '>=';
-
-    $row->{id}       = "net $row->{id}";
-    $row->{by_probe} = 0;
-    $row->{limit}    = $limit;
-    $row->{target}   = [['peer', $relation, 1], defined $bound ? ['limit', $relation, $bound] : ()];
-    $row->{says}     = 'ahead' . (defined $bound ? ", $relation$bound limit" : '');
-    return $row;
-}
-
-# ... between regions, which peers do not have.
-sub region_row
-{
-    my ($row) = @_;
-
-    @{ $row->{target} } = grep { $_->[0] ne 'peer' } @{ $row->{target} };
-    $row->{says} =~ s/^ahead, //;
-    $row->{id}   =~ s/^net /net region /;
-    return $row;
-}
-
-my @network = ({
-    name => 'net-idle', group => 'network', tasks => 3, pin => 1, peers => ['ours-alone'],
-    what => 'two tasks on one node, a sleeping third on another; ours-alone: no network device',
-    pamirun => ['--nodes', 2], set => ['PAMI_YIELD=never'],
-    settings => { ours => ['PAMI_NETWORK=ofi'], 'ours-alone' => ['PAMI_NETWORK=shm'] },
-    ours => ['am_latency', '--max', 8],
-    rows => [{ id => 'shm 8 B beside an idle network', of => ['am_latency,8'], unit => 'us',
-        better => 'less', by_probe => 1, target => [['peer', '<=', 1.03]], says => '<=1.03 peer' }],
-}, {
-    %between, name => 'net-latency', peers => \@over_tcp,
-    what => 'active message between nodes, half round trip, us; buffers rewritten',
-    ours => ['am_latency', '--max', '1m'], mpi => ['mpi_latency', '--max', '1m'], ucx => 'latency',
-    limit => ['limit_ofi', 'latency', '--max', '1m'],
-    rows => [
-        network_row(latency_row(8, ''), ['latency_ofi,8'], 1.15),
-        map({ network_row(latency_row($_, '', unfair => \@stale), ["latency_ofi,$_"]) }
-            4096, 65536, 1 << 20),
-    ],
-}, {
-    %between, name => 'net-bandwidth', peers => \@over_tcp,
-    what => 'one way between nodes, GB/s; the sender rewrites its buffers',
-    ours => ['am_bandwidth'], mpi => ['mpi_bandwidth'], ucx => 'bandwidth',
-    limit => ['limit_ofi', 'bandwidth'],
-    rows => [map { network_row(bandwidth_row($_, '', unfair => \@stale), ["bandwidth_ofi,$_"],
-        $_ >= 1 << 20 ? 0.95 : undef) } 65536, 1 << 20, 4 << 20],
-}, {
-    %between, name => 'net-rate', peers => \@over_tcp,
-    what => '8-byte messages between nodes to one receiver, million per second',
-    ours => ['am_rate'], mpi => ['mpi_rate'], ucx => 'rate', limit => ['limit_ofi', 'rate'],
-    rows => [network_row({ id => '1 sender', of => ['am_rate,1'], unit => 'M/s',
-        better => 'more' }, ['rate_ofi,1'], 0.8)],
-}, {
-    %between, name => 'net-rma', peers => ['openmpi-tcp', 'mpich-tcp'],
-    what => 'put and get between nodes, memory of the shared heap',
-    ours => ['rma', '--step', '3', '--block-min', '64k'],
-    mpi => ['mpi_rma', '--step', '3', '--block-min', '64k'],
-    limit => ['limit_ofi', 'rma', '--step', '3'],
-    rows => [
-        (map { network_row(onesided_row("${_}_latency", 8), ["${_}_latency,8"]) } qw(put get)),
-        (map { my $size = $_; map { network_row(onesided_row("${_}_bandwidth", $size),
-            ["${_}_bandwidth,$size"]) } qw(put get) } 32768, 2 << 20),
-        network_row(onesided_row('fetch_add', 8), []),
-    ],
-}, {
-    %between, name => 'net-regions', peers => [],
-    what => 'put and get between memory regions on two nodes',
-    ours => ['rma', '--regions', '--step', '3'],
-    limit => ['limit_ofi', 'rma', '--step', '3'],
-    rows => [
-        (map { region_row(network_row(onesided_row("${_}_latency", 8), ["${_}_latency,8"], 1.15)) }
-            qw(put get)),
-        (map { my $size = $_; map { region_row(network_row(onesided_row("${_}_bandwidth", $size),
-            ["${_}_bandwidth,$size"], 0.95)) } qw(put get) } 262144, 2 << 20),
-    ],
-}, {
-    %between, name => 'net-coll', peers => \@mpi_tcp,
-    what => 'collectives of two tasks on two nodes, from the last start to the last end, us',
-    ours => ['coll', qw(barrier broadcast allreduce)],
-    mpi => ['mpi_coll', qw(barrier broadcast allreduce)],
-    rows => [
-        network_row(coll_row('barrier', 8)),
-        map({ my $bytes = $_; map { network_row(coll_row($_, $bytes)) } qw(broadcast allreduce) }
-            8, 65536, 1 << 20),
-    ],
-});
-
-# Over hosts that are network namespaces joined by a bridge: shared memory inside, a network between.
-my @hosts = map {
-    my ($hosts, $tasks) = @$_;
-    {
-        name => "hosts-$hosts-$tasks", group => 'hosts', hosts => $hosts, tasks => $tasks, pin => 0,
-        # MPICH's tasks never yield. Where it has more of them than processors a turn of 8 bytes
-        # takes it 24 to 48 ms, and it does not get through MPI_Finalize, unless it is made to.
-        peers => ['openmpi', 'openmpi-ucx', $tasks > 2 ? 'mpich-yield' : 'mpich'],
-        what => "$tasks tasks on $hosts hosts (namespaces), collectives one after the other, us per turn",
-        ours => ['coll', qw(barrier broadcast allreduce --loop)],
-        mpi => ['mpi_coll', qw(barrier broadcast allreduce --loop)],
-        rows => [
-            coll_row('barrier', 8, by_probe => 0),
-            map({ my $bytes = $_; map { coll_row($_, $bytes, by_probe => 0) }
-                qw(broadcast allreduce) } 8, 65536, 1 << 20),
-        ],
-    }
-} ([2, 2], [2, 8]);
-
 our @suites = (@latency, @bandwidth, @rate, @rmw, @rma, @post, @threads, @overlap, @applications, @token,
-    @coll, @job, @network, @hosts);
+    @coll, @job);
 
 1;
