@@ -20,7 +20,7 @@
 #include "util/clock.h"
 
 #define GRACE_SECONDS 1.0  /* from TERM to KILL */
-#define LINGER_SECONDS 0.2 /* for leftovers of a job that went well */
+#define LINGER_SECONDS 1.0 /* for leftovers of a job that went well */
 #define AGAIN_SECONDS 0.02 /* from one round of KILL to the next */
 #define HOPELESS_SECONDS 5.0
 #define LEFTOVERS_MAX 256 /* handled in one round; the others in the next */
