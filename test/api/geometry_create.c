@@ -118,11 +118,11 @@ static void synchronises(struct job *job)
     pami_geometry_t geometry;
     struct told told;
     bool last = job->task == job->tasks - 1;
+    double before = test_now();
 
     job_barrier(job);
     if (last && job->tasks > 1)
         test_sleep(0.2);
-    double before = test_now();
     begin_list(job, job->task == 0 ? &geometry : NULL, world_of(job), 9, &first, 1, 0, &told);
     WAIT(job, told.count != 0);
     if (!last)
