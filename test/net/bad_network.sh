@@ -7,6 +7,8 @@
 
 hosts 2 --delay 300 --jitter 1000 --loss 10
 limit=100
+# A wire that gets no processor loses much at once, and TCP then waits for seconds.
+export PAMI_PEER_TIMEOUT=20
 
 launch() {
     local tasks=$1
