@@ -17,13 +17,23 @@ use constant HERTZ => POSIX::sysconf(POSIX::_SC_CLK_TCK()) || 100;
 use constant { OTHERS => 0.05, OTHERS_LEAST => 0.02 };    # share of all processors; seconds
 use constant FAILURES => 2;                               # of a peer, then it is left out
 use constant TIME_LIMIT => 'time limit';
+use constant PR_SET_CHILD_SUBREAPER => 36;
 use constant DISTURBED => 20;                             # percent of a probe's batches
 
 # Fields: source, build, cpus (two numbers or none), rounds, tries (per contender and round), quick.
 sub new
 {
     my ($class, %options) = @_;
+    adopt_orphans();
     return bless { tries => 4, status => {}, thrown => 0, %options }, $class;
+}
+
+# Children of launchers that end first become this process's, so that it is told what they used.
+sub adopt_orphans
+{
+    my %prctl = (x86_64 => 157, aarch64 => 167);
+    my $number = $prctl{ (POSIX::uname())[4] };
+    syscall $number, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0 if $number;
 }
 
 # Runs a command with a time limit: (exit status, output lines, the last line of its errors, ms).
@@ -43,6 +53,7 @@ sub execute
     my @lines = <$out>;
     close $out;
     my $status = $? >> 8 || $? & 127;
+    1 while waitpid(-1, POSIX::WNOHANG()) > 0;
     my $ms     = (time - $start) * 1000;
     my $last   = '';
     if (open my $f, '<', $errors) {
