@@ -146,17 +146,17 @@ struct context {
     uint32_t endpoint;
     uint32_t offset;
 
-    atomic_bool advancing; /* inside an advance: a nested one answers EAGAIN; see context_enter */
-    atomic_uint guard;     /* enum context_guard: what keeps an advance out */
-    bool paused;           /* too much is held: the ports are not read until that changes */
-    bool busy;             /* a transfer goes on by itself: the next pass will do something */
-    bool patient;          /* what is missing runs elsewhere: this pass keeps the processor */
-    uint32_t passes;       /* of all, for house-keeping */
-    uint64_t sends;        /* short sends as of the last idle pass */
-    uint64_t tend_at;      /* clock_ticks of the next house-keeping */
-    uint64_t wait_began;   /* ns: the first wait since something was found */
-    uint64_t wait_mark;    /* of all retries, and ... */
-    uint32_t wait_passes;  /* ... idle passes, before the last wait */
+    atomic_uintptr_t advancing; /* who is inside: a nested advance answers EAGAIN; context_enter */
+    atomic_uint guard;          /* enum context_guard: what keeps an advance out */
+    uint32_t passes;            /* of all, for house-keeping */
+    uint64_t sends;             /* short sends as of the last idle pass */
+    uint64_t tend_at;           /* clock_ticks of the next house-keeping */
+    uint64_t wait_began;        /* ns: the first wait since something was found */
+    uint64_t wait_mark;         /* of all retries, and ... */
+    uint32_t wait_passes;       /* ... idle passes, before the last wait */
+    bool paused;                /* too much is held: the ports are not read until that changes */
+    bool busy;                  /* a transfer goes on by itself: the next pass will do something */
+    bool patient;               /* what is missing runs elsewhere: this pass keeps the processor */
 
     struct port *ports[DEVICES_MAX]; /* NULL where the device has none */
     size_t port_count;
@@ -191,24 +191,46 @@ static inline struct context *context_from_handle(pami_context_t handle)
 }
 
 /*
- * The owner's mark that it is inside. Only the end of the process and the beginning of sharing look
- * at it from elsewhere: they set `guard`, make every thread pass a barrier, and wait for the mark
- * to go (E1 pairs with the acquiring loads in client_leave and share.c); a plain store is all that
- * an advance pays. In a shared context the mark is only a hint: the gate decides.
+ * The owner's mark that it is inside: its context_lock_self. Only the end of the process and the
+ * beginning of sharing look at it from elsewhere: they set `guard`, make every thread pass a
+ * barrier, and wait for the mark to go (E1 pairs with the acquiring loads in client_leave and
+ * share.c); a plain store is all that an advance pays. In a shared context the mark is only a hint:
+ * the gate decides.
  */
 static inline bool context_inside(const struct context *context)
 {
-    return atomic_load_explicit(&context->advancing, memory_order_relaxed);
+    return atomic_load_explicit(&context->advancing, memory_order_relaxed) != 0;
 }
 
 static inline void context_enter(struct context *context)
 {
-    atomic_store_explicit(&context->advancing, true, memory_order_relaxed);
+    atomic_store_explicit(&context->advancing, context_lock_self(), memory_order_relaxed);
 }
 
 static inline void context_leave(struct context *context)
 {
-    atomic_store_explicit(&context->advancing, false, memory_order_release); /* E1 */
+    atomic_store_explicit(&context->advancing, 0, memory_order_release); /* E1 */
+}
+
+/* Inside, and nobody may do anything for the context meanwhile, not even the thread that is.
+ * Returns who was inside before, for context_unbar. */
+static inline uintptr_t context_bar(struct context *context)
+{
+    uintptr_t before = atomic_load_explicit(&context->advancing, memory_order_relaxed);
+
+    atomic_store_explicit(&context->advancing, 1, memory_order_relaxed);
+    return before;
+}
+
+static inline void context_unbar(struct context *context, uintptr_t before)
+{
+    atomic_store_explicit(&context->advancing, before, memory_order_release); /* E1 */
+}
+
+/* The calling thread is in a callback of the context. */
+static inline bool context_calls(const struct context *context)
+{
+    return atomic_load_explicit(&context->advancing, memory_order_relaxed) == context_lock_self();
 }
 
 /* Has it a helper (share.h)? */

@@ -13,13 +13,7 @@
 /* Tries before a waiter starts to yield; about 2 us. */
 #define LOCK_SPINS 128
 
-/* Its address names the thread. */
-static _Thread_local char thread_mark __attribute__((tls_model("initial-exec")));
-
-uintptr_t context_lock_self(void)
-{
-    return (uintptr_t)&thread_mark;
-}
+_Thread_local char context_lock_mark __attribute__((tls_model("initial-exec")));
 
 void context_lock_init(struct context_lock *lock)
 {

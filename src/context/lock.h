@@ -19,8 +19,14 @@ struct context_lock {
     atomic_uint waiters;    /* threads that want it */
 };
 
-/* A value unique to the calling thread, never 0. */
-uintptr_t context_lock_self(void);
+/* Its address names the thread. */
+extern _Thread_local char context_lock_mark __attribute__((tls_model("initial-exec")));
+
+/* A value unique to the calling thread, never 0 or 1. */
+static inline uintptr_t context_lock_self(void)
+{
+    return (uintptr_t)&context_lock_mark;
+}
 
 void context_lock_init(struct context_lock *lock);
 void context_lock_acquire(struct context_lock *lock);

@@ -275,6 +275,10 @@ struct device_ops {
     /* Deliver what has arrived, a bounded number of packets. Returns how many events. */
     int (*advance)(struct port *port);
 
+    /* The packet that is being delivered never will be: its callback ends the process. The next
+     * advance goes on behind it. NULL: it does so anyway. */
+    void (*interrupt)(struct port *port);
+
     /* Send what `unsent` speaks of. NULL where that is never set. */
     void (*flush)(struct port *port);
 

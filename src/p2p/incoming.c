@@ -101,7 +101,9 @@ void receive_finish(struct p2p *p2p, struct receive *receive, pami_result_t resu
     if (tell && recv.local_fn != NULL) {
         uint64_t begin = unlikely(p2p->context->trace != NULL) ? clock_now_ns() : 0;
 
+        p2p_owe(p2p, peer, result == PAMI_SUCCESS ? answer : 0);
         recv.local_fn(p2p->context, recv.cookie, result);
+        p2p->owed = 0;
         if (unlikely(begin != 0))
             trace_callback(p2p->context, "receive", begin);
     }
@@ -486,14 +488,12 @@ void p2p_handle_immediate(struct context *context, const struct packet_header *h
         begin_immediate(p2p, head, bytes, message_must_wait(row));
         return;
     }
+    if (unlikely(head->aux != 0))
+        p2p_owe_origin(p2p, head);
     call_immediate(p2p, row, head->dispatch, bytes, head->header_bytes, bytes + head->header_bytes,
                    head->payload_bytes, head->origin);
-    if (head->aux != 0) {
-        struct peer *peer = p2p_origin(p2p, head);
-
-        if (peer != NULL)
-            p2p_answer(p2p, peer, head->aux, PAMI_SUCCESS);
-    }
+    if (unlikely(head->aux != 0))
+        p2p_answer_origin(p2p, head);
 }
 
 static bool meta_is_sane(const struct packet_header *head, const struct message_meta *meta)

@@ -173,14 +173,13 @@ static void packet_take(const struct send *send, struct packet *packet, size_t r
 
 static int submit(struct p2p *p2p, struct send *send, struct packet *packet)
 {
-    bool inside = context_inside(p2p->context);
+    uintptr_t before;
     int error;
 
     /* A data function of the user may end the process: nobody must send for us then. */
-    context_enter(p2p->context);
+    before = context_bar(p2p->context);
     error = send->op.path->am(send->op.path, packet);
-    if (!inside)
-        context_leave(p2p->context);
+    context_unbar(p2p->context, before);
 
     if (error == 0) {
         send->sent += (size_t)packet->head.header_bytes + packet->head.payload_bytes;

@@ -468,6 +468,35 @@ static int drain_step(struct context *context)
     return events;
 }
 
+void p2p_owe_origin(struct p2p *p2p, const struct packet_header *head)
+{
+    struct peer *peer = p2p_origin(p2p, head);
+
+    if (peer != NULL)
+        p2p_owe(p2p, peer, head->aux);
+}
+
+void p2p_answer_origin(struct p2p *p2p, const struct packet_header *head)
+{
+    struct peer *peer = p2p_origin(p2p, head);
+
+    p2p->owed = 0;
+    if (peer != NULL)
+        p2p_answer(p2p, peer, head->aux, PAMI_SUCCESS);
+}
+
+/* What a callback, which ends the process, keeps its context from. */
+static void interrupt(struct context *context)
+{
+    struct p2p *p2p = context->p2p;
+
+    if (p2p->owed != 0)
+        p2p_answer(p2p, p2p->owed_peer, p2p->owed, PAMI_SUCCESS);
+    for (size_t i = 0; i < context->port_count; i++)
+        if (context->ports[i]->ops->interrupt != NULL)
+            context->ports[i]->ops->interrupt(context->ports[i]);
+}
+
 void p2p_drain(struct context **contexts, size_t count, double seconds)
 {
     double end = clock_now() + seconds;
@@ -476,6 +505,8 @@ void p2p_drain(struct context **contexts, size_t count, double seconds)
         contexts[i]->p2p->draining = true;
         abandon_receives(contexts[i]->p2p);
         contexts[i]->paused = false;
+        if (context_calls(contexts[i]))
+            interrupt(contexts[i]);
     }
     for (;;) {
         int events = 0;

@@ -207,7 +207,20 @@ struct p2p {
     struct probe_range program;          /* what is always writable */
     uint64_t probed_page, probed_moment; /* what was found writable, and when: rmw.c */
     bool draining;
+    struct peer *owed_peer; /* is to have ... */
+    uint32_t owed;          /* ... this answer, after the callback that runs; 0: no answer */
 };
+
+/* Around a callback that the peer, or a packet's sender, is to have an answer for even if it never
+ * returns. */
+static inline void p2p_owe(struct p2p *p2p, struct peer *peer, uint32_t answer)
+{
+    p2p->owed_peer = peer;
+    p2p->owed = answer;
+}
+
+void p2p_owe_origin(struct p2p *p2p, const struct packet_header *head);
+void p2p_answer_origin(struct p2p *p2p, const struct packet_header *head);
 
 /* Data up to this goes along with the message. */
 static inline size_t p2p_eager_bytes(const struct p2p *p2p, const struct path *path)

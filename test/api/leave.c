@@ -11,6 +11,9 @@
  *   sent        a task sends and exits at once: the messages arrive
  *   first       the same with messages that are the first ones to their destination
  *   one         one task leaves early, the others go on
+ *   relay       each task sends messages on from the callback in which the last of them has come,
+ *               and exits there
+ *   inside      a task exits in the callback of what it has received: its peer gets remote_fn
  *
  * Run: tasks=1,2,5 args="exit"
  * Run: tasks=1,2,5 args="_exit"
@@ -27,6 +30,12 @@
  * Run: tasks=2,4 nodes=1,2 args="first"
  * Run: tasks=2,5 args="one"
  * Run: tasks=4 nodes=2 args="one"
+ * Run: tasks=1,3 args="relay"
+ * Run: tasks=3 args="relay" env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_LANES=0"
+ * Run: tasks=3 nodes=3 args="relay"
+ * Run: tasks=3 nodes=3 args="relay" env="PAMI_NETWORK=ofi"
+ * Run: tasks=2,4 args="inside"
+ * Run: tasks=4 nodes=2 args="inside" env="PAMI_NETWORK=ofi"
  */
 #include "api_test.h"
 
@@ -34,6 +43,7 @@
 
 enum {
     ID = 1,
+    READY = 2,
     BYTES = 300000,
     MESSAGES = 50
 };
@@ -41,14 +51,34 @@ enum {
 static struct job job;
 static unsigned char data[BYTES], sink[BYTES];
 static size_t received, acknowledged;
-static bool peers_vanish;
+static size_t last_inside; /* the message whose callback ends the process; 0: none does */
+static bool peers_vanish, relays, next_ready;
+
+static const size_t sizes[] = {0, 400, 5000, 30000, BYTES};
+
+enum {
+    SIZES = sizeof(sizes) / sizeof(sizes[0])
+};
+
+static void send_some(size_t task, size_t bytes);
+
+static void on_received(void)
+{
+    size_t i;
+
+    if (++received != last_inside)
+        return;
+    for (i = 0; relays && job.task + 1 < job.tasks && i < MESSAGES; i++)
+        send_some(job.task + 1, sizes[i % SIZES]);
+    exit(0);
+}
 
 static void on_landed(pami_context_t context, void *cookie, pami_result_t result)
 {
     (void)context, (void)cookie;
     CHECK_CALLBACK();
     CHECK(result == PAMI_SUCCESS || peers_vanish);
-    received++;
+    on_received();
 }
 
 static void on_message(pami_context_t context, void *cookie, const void *header,
@@ -58,18 +88,33 @@ static void on_message(pami_context_t context, void *cookie, const void *header,
     (void)context, (void)cookie, (void)header, (void)header_bytes;
     (void)pipe, (void)bytes, (void)origin;
     if (recv == NULL) {
-        received++;
+        on_received();
         return;
     }
     recv->addr = sink;
     recv->local_fn = on_landed;
 }
 
+static void on_ready(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                     const void *pipe, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    (void)context, (void)cookie, (void)header, (void)header_bytes;
+    (void)pipe, (void)bytes, (void)origin, (void)recv;
+    next_ready = true;
+}
+
+/* From now on the last of so many messages ends the process; the one who sends them may. */
+static void be_ready(size_t messages)
+{
+    last_inside = messages;
+    test_send_immediate(job.context[0], job_endpoint(&job, job.task - 1, 0), READY, "r", 1, "", 0);
+}
+
 static void on_remote(pami_context_t context, void *cookie, pami_result_t result)
 {
     (void)context, (void)cookie;
     CHECK_CALLBACK();
-    CHECK(result == PAMI_SUCCESS);
+    CHECK(result == PAMI_SUCCESS || relays);
     acknowledged++;
 }
 
@@ -121,18 +166,20 @@ static void leave_with_threads(void)
 /* Odd tasks receive one message and are gone; even ones wait for the acknowledgement. */
 static void leave_when_received(const char *how)
 {
-    static const size_t sizes[] = {0, 400, 5000, 30000, BYTES};
     size_t i;
 
     if (job.task % 2 == 0) {
         if (job.task + 1 < job.tasks) {
-            for (i = 0; i < 5; i++)
+            WAIT(&job, next_ready || strcmp(how, "inside") != 0);
+            for (i = 0; i < SIZES; i++)
                 send_some(job.task + 1, sizes[i]);
-            WAIT(&job, acknowledged == 5);
+            WAIT(&job, acknowledged == SIZES);
         }
         _exit(0);
     }
-    WAIT(&job, received == 5);
+    if (strcmp(how, "inside") == 0)
+        be_ready(SIZES);
+    WAIT(&job, received == SIZES);
     if (strcmp(how, "received_") == 0)
         _exit(0);
     if (strcmp(how, "destroyed") == 0)
@@ -157,6 +204,21 @@ static void leave_when_sent(void)
     test_sleep(0.1);
     WAIT(&job, received == (job.tasks - 1) * MESSAGES);
     exit(0);
+}
+
+static void relay(void)
+{
+    size_t i;
+
+    WAIT(&job, next_ready || job.task + 1 == job.tasks);
+    if (job.task != 0) {
+        be_ready(MESSAGES);
+    } else {
+        last_inside = MESSAGES;
+        for (i = 0; i < MESSAGES; i++)
+            send_some(0, sizes[i % SIZES]);
+    }
+    WAIT(&job, false);
 }
 
 /* The last task goes; the rest of the job has more to do. */
@@ -185,6 +247,7 @@ int main(int argc, char **argv)
     job_start(&job, "leave", 2);
     peers_vanish = strcmp(how, "_exit") == 0; /* perhaps in the middle of a transfer */
     test_dispatch(job.context[0], ID, on_message, NULL, test_ordered());
+    test_dispatch(job.context[0], READY, on_ready, NULL, test_ordered());
     if (strcmp(how, "first") != 0)
         job_barrier(&job);
     if (peers_vanish) {
@@ -197,6 +260,9 @@ int main(int argc, char **argv)
         leave_when_sent();
     if (strcmp(how, "one") == 0)
         one_leaves();
+    relays = strcmp(how, "relay") == 0;
+    if (relays)
+        relay();
     if (strcmp(how, "exit") != 0)
         leave_when_received(how);
     return 0;

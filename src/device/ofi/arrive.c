@@ -153,17 +153,11 @@ static int take_frame(struct ofi_link *link, struct ofi_frame *frame, size_t byt
     return take_packet(link, frame, bytes, first);
 }
 
-int ofi_take_message(struct ofi_slot *slot, char *at, size_t left)
+/* Frames one behind the other; the first of them of a message, or what is behind that. */
+static int take_frames(struct ofi_slot *slot, char *at, size_t left, bool first)
 {
-    bool first = true;
     int count = 0;
 
-    if (unlikely(left > ofi_frame_bytes(slot->packet_max))) {
-        drop(slot);
-        return 0;
-    }
-    if (unlikely(((uintptr_t)at & 7) != 0))
-        at = memcpy(slot->straight, at, left);
     do {
         struct ofi_frame *frame = (struct ofi_frame *)(void *)at;
         struct ofi_link *link;
@@ -175,10 +169,34 @@ int ofi_take_message(struct ofi_slot *slot, char *at, size_t left)
             drop(slot);
             break;
         }
-        count += take_frame(link, frame, bytes, first);
-        first = false;
         at += bytes;
         left -= bytes;
+        slot->rest_at = at;
+        slot->rest_left = left;
+        count += take_frame(link, frame, bytes, first);
+        first = false;
     } while (left != 0);
+    slot->rest_left = 0;
     return count;
+}
+
+int ofi_take_message(struct ofi_slot *slot, char *at, size_t left)
+{
+    if (unlikely(left > ofi_frame_bytes(slot->packet_max))) {
+        drop(slot);
+        return 0;
+    }
+    if (unlikely(((uintptr_t)at & 7) != 0))
+        at = memcpy(slot->straight, at, left);
+    return take_frames(slot, at, left, true);
+}
+
+void ofi_take_rest(struct ofi_slot *slot)
+{
+    struct list *item;
+
+    if (slot->rest_left != 0)
+        take_frames(slot, slot->rest_at, slot->rest_left, false);
+    list_for_each (item, &slot->links)
+        deliver_held(list_entry(item, struct ofi_link, link));
 }

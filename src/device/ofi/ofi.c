@@ -179,6 +179,7 @@ const struct device_ops ofi_device_ops = {
     .conceal = ofi_conceal,
     .remote = ofi_remote,
     .advance = ofi_advance,
+    .interrupt = ofi_interrupt,
     .flush = ofi_flush,
     .pending = ofi_pending,
     .arm = ofi_arm,

@@ -222,7 +222,9 @@ struct ofi_slot {
     int completed; /* transfers that ended since the last advance looked */
     struct ofi_link *last;
     struct fi_cq_data_entry stash[OFI_BATCH]; /* taken from the queue, not looked at */
-    uint32_t stash_count;
+    uint32_t stash_count, stash_next;
+    char *rest_at; /* of the message that is being taken: what is behind the current frame */
+    size_t rest_left;
     uint32_t idle;              /* looks that found nothing */
     struct ofi_frame *straight; /* room for a frame that arrived at an odd address */
 
@@ -396,6 +398,9 @@ void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int
 /* arrive.c: a message has come; returns how many packets were taken. */
 int ofi_take_message(struct ofi_slot *slot, char *at, size_t bytes);
 
+/* What is behind a packet whose delivery does not return. */
+void ofi_take_rest(struct ofi_slot *slot);
+
 /* port.c */
 int ofi_port_open(struct device *device, const struct port_params *params, struct port **port);
 void ofi_port_close(struct port *port);
@@ -403,6 +408,7 @@ int ofi_path_open(struct port *port, uint32_t endpoint, unsigned how, struct pat
 void ofi_news(struct ofi_slot *slot);
 int ofi_revive(struct port *port, uint32_t endpoint);
 int ofi_advance(struct port *port);
+void ofi_interrupt(struct port *port);
 void ofi_flush(struct port *port);
 bool ofi_pending(struct port *port);
 void ofi_arm(struct port *port, bool light);

@@ -88,8 +88,9 @@ static uint32_t look(struct ofi_slot *slot)
     ssize_t count;
     int cancel;
 
-    if (slot->stash_count != 0)
-        return slot->stash_count;
+    if (slot->stash_count != slot->stash_next)
+        return slot->stash_count - slot->stash_next;
+    slot->stash_count = slot->stash_next = 0;
     cancel = ofi_enter();
     count = fi_cq_read(slot->cq, slot->stash, OFI_BATCH);
     ofi_leave(cancel);
@@ -109,17 +110,16 @@ bool ofi_slot_has_arrivals(struct ofi_slot *slot)
     return look(slot) != 0;
 }
 
-/* What is in the stash now. */
+/* What is in the stash now, each gone from it before the user hears of it. */
 static int take_stash(struct ofi_slot *slot)
 {
-    struct fi_cq_data_entry entries[OFI_BATCH];
-    uint32_t count = slot->stash_count;
     int events = 0;
 
-    memcpy(entries, slot->stash, count * sizeof(entries[0]));
-    slot->stash_count = 0;
-    for (uint32_t i = 0; i < count; i++)
-        events += take_completion(slot, &entries[i]);
+    for (uint32_t i = slot->stash_count; i != 0 && slot->stash_next != slot->stash_count; i--) {
+        struct fi_cq_data_entry entry = slot->stash[slot->stash_next++];
+
+        events += take_completion(slot, &entry);
+    }
     return events;
 }
 
@@ -195,6 +195,11 @@ int ofi_advance(struct port *base)
         rest(base);
     base->others = 0;
     return events;
+}
+
+void ofi_interrupt(struct port *base)
+{
+    ofi_take_rest(port_of(base)->slot);
 }
 
 void ofi_flush(struct port *base)
@@ -334,7 +339,7 @@ int ofi_port_open(struct device *base, const struct port_params *params, struct 
 /* Nobody will read what is there. */
 static void purge(struct ofi_slot *slot)
 {
-    for (unsigned i = 0; i < 64 && (slot->stash_count != 0 || look(slot) != 0); i++)
+    for (unsigned i = 0; i < 64 && look(slot) != 0; i++)
         take_stash(slot);
 }
 

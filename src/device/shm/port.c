@@ -436,10 +436,12 @@ static int advance_lane(struct shm_port *port, struct lane_reader *reader)
 
     while (count < ADVANCE_BATCH && (ready = lane_look(reader, port->pacing.first)) != 0) {
         count += (int)ready;
+        port->delivering = reader;
         for (uint32_t i = 0; i < ready; i++) {
             deliver(port, &reader->lane->slots[reader->head % LANE_SLOTS]);
             lane_consume(reader);
         }
+        port->delivering = NULL;
         if (!reader->streams)
             break;
     }
@@ -458,11 +460,13 @@ static int advance_leaving(struct shm_port *port)
 
         if (likely(atomic_load_explicit(&reader->lane->leaving, memory_order_relaxed) == 0))
             continue;
+        port->delivering = reader;
         while ((slot = lane_ready(reader)) != NULL) {
             deliver(port, slot);
             lane_consume(reader);
             count++;
         }
+        port->delivering = NULL;
     }
     return count;
 }
@@ -475,11 +479,25 @@ static int advance_ring(struct shm_port *port)
     if (likely(slot == NULL))
         return 0;
     count = advance_leaving(port);
+    port->delivering_ring = true;
     do {
         deliver(port, slot);
         inbox_consume(&port->reader);
     } while (++count < ADVANCE_BATCH && (slot = inbox_ready(&port->reader)) != NULL);
+    port->delivering_ring = false;
     return count;
+}
+
+void shm_interrupt(struct port *base)
+{
+    struct shm_port *port = shm_port_of(base);
+
+    if (port->delivering != NULL)
+        lane_consume(port->delivering);
+    if (port->delivering_ring)
+        inbox_consume(&port->reader);
+    port->delivering = NULL;
+    port->delivering_ring = false;
 }
 
 /* Nothing has come: tell the senders of all the room there is. */

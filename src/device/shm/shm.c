@@ -235,6 +235,7 @@ const struct device_ops shm_device_ops = {
     .heap_view = shm_heap_view,
     .copyv = shm_copyv,
     .advance = shm_advance,
+    .interrupt = shm_interrupt,
     .pending = shm_pending,
     .arm = shm_arm,
     .disarm = shm_disarm,
