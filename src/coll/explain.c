@@ -13,6 +13,7 @@
 #include "coll/collective.h"
 #include "coll/report.h"
 #include "coll/shared/arena.h"
+#include "coll/shared/shared.h"
 #include "device/network.h"
 #include "p2p/mover.h"
 #include "util/option.h"
@@ -207,6 +208,15 @@ static const struct algorithm *walk(const struct select_table *table, const stru
     return NULL;
 }
 
+static void say_tree(const struct algorithm *row, const struct subject *subject,
+                     explain_print *print, void *cookie)
+{
+    if (row == NULL || row->make != shared_make || row->tree ||
+        !shared_runs_in_tree(row->type, subject->bytes, subject->group.size))
+        return;
+    say(print, cookie, "  along a tree, where each member has a processor (PAMI_COLL_SHARED_TREE)");
+}
+
 /* Is any of it the matter of servers? Of which there are none here. */
 static void say_fetched(const struct algorithm *row, explain_print *print, void *cookie)
 {
@@ -242,6 +252,7 @@ const struct algorithm *explain(const struct select_table *table,
         say(print, cookie, line);
         row = walk(table, &subject, true, print, cookie);
     }
+    say_tree(row, &subject, print, cookie);
     say_fetched(row, print, cookie);
     if (!collective_is_reduction(question->type))
         return row;

@@ -24,7 +24,7 @@ enum {
     GEOMETRIES = 4,
     FLIGHTS = 6,
     MEMBERS_MAX = 16,
-    NAMES = 7
+    NAMES = 8
 };
 
 #define WORDS_MAX ((size_t)1 << 18) /* of 4 bytes, in a message or in all blocks */
@@ -54,9 +54,10 @@ static const pami_xfer_type_t types[] = {
     PAMI_XFER_SCAN,    PAMI_XFER_REDUCE_SCATTER,
 };
 
-static const char *const names[NAMES] = {
-    "Hierarchical", "PipelinedHierarchical", "MultiLeader", "Direct", "LastSpeaks", "Shared",
-    "Auto"};
+static const char *const names[NAMES] = {"Hierarchical", "PipelinedHierarchical",
+                                         "MultiLeader",  "Direct",
+                                         "LastSpeaks",   "Shared",
+                                         "SharedTree",   "Auto"};
 
 static struct job job;
 static struct team teams[GEOMETRIES];

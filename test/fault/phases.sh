@@ -3,6 +3,7 @@
 # are must all have been met.
 #
 # Run: args="shared" timeout=120
+# Run: args="trees" timeout=120
 # Run: args="nodes" timeout=120
 # Run: args="messages" timeout=120
 # Run: args="copies" timeout=120
@@ -64,6 +65,22 @@ shared() {
     every 1 --row Shared --type $barrier --rank 0 --cold
     every 1 --row Shared --type $allreduce --rank 2 --twice --words 4000
     wanted=(arrive release post result done fill complete)
+}
+
+# On top of a tree, below it, in the middle, and a root at the end.
+trees() {
+    local type
+    for type in $barrier $broadcast $allreduce $reduce; do
+        every 1 --row SharedTree --type "$type" --rank 0
+        every 1 --row SharedTree --type "$type" --rank 1 --calm --late
+        every 1 --row SharedTree --type "$type" --rank 1 --cold --late
+    done
+    export PAMI_COLL_SHARED_RADIX=1
+    for type in $barrier $broadcast $allreduce $reduce; do
+        every 1 --row SharedTree --type "$type" --rank 1
+        every 1 --row SharedTree --type "$type" --words 20000 --rank 1 --root 2 --calm --late
+    done
+    wanted=(post result done fill complete)
 }
 
 nodes() {

@@ -13,6 +13,7 @@
  * Run: args="--seeds 300 --seed 8000" env="PAMI_COLL_LEVELS=cache:3 PAMI_COLL_LEADERS=first"
  * Run: args="--seeds 200 --seed 9000" env="PAMI_COLL_SLICES=1" timeout=120
  * Run: args="--seeds 200 --seed 9500" env="PAMI_COLL_SLICES=2 PAMI_COLL_LEVELS=node:2,core:2"
+ * Run: args="--seeds 200 --seed 9900" env="PAMI_COLL_SHARED_TREE=3 PAMI_COLL_SHARED_RADIX=2"
  */
 #include "coll_call.h"
 #include "trouble.h"

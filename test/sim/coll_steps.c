@@ -7,6 +7,7 @@
  * Run: args="--seeds 60" timeout=120
  * Run: args="--seeds 40 --seed 5390" env="PAMI_RNDV_BYTES=64 PAMI_COLL_SEGMENT=256" timeout=120
  * Run: args="--seeds 40 --seed 7000" env="PAMI_COLL_LEVELS=node:2,core:2" timeout=120
+ * Run: args="--seeds 40 --seed 9000" env="PAMI_COLL_SHARED_TREE=3" timeout=120
  */
 #include "coll_call.h"
 #include "trouble.h"

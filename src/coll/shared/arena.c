@@ -49,6 +49,8 @@ struct arena_note {
     uint32_t flag;
     uint16_t crowded;
     uint16_t slice_mask;
+    uint32_t tree_radix;
+    uint32_t tree_members;
 };
 
 /* An offer that came early. */
@@ -65,6 +67,8 @@ static void tell(struct arena *arena, uint32_t member, struct arena_note note)
     note.crowded = arena->crowded;
     note.slice_mask = (uint16_t)arena->slice_mask;
     note.direct_bytes = arena->direct_bytes;
+    note.tree_radix = arena->tree.radix;
+    note.tree_members = arena->tree.members;
     /* A member that has gone ends its collectives elsewhere. */
     message_send(arena->shared->context, arena->endpoints[member], MESSAGE_SHARED, &note,
                  sizeof(note), NULL, 0, NULL, NULL);
@@ -168,6 +172,9 @@ static void offer(struct arena *arena)
     arena->crowded = arena->shared->context->core->yield == YIELD_SOON;
     arena->slice_mask = arena->shared->slice_mask;
     arena->direct_bytes = arena->shared->direct_bytes;
+    arena->tree.radix = arena->shared->tree_radix;
+    arena->tree.members = arena->shared->tree_members;
+    arena_make_tree(arena);
     arena->refused = allocate(arena) != 0;
     if (arena->size == 1) {
         commit(arena);
@@ -195,7 +202,8 @@ static bool map(struct arena *arena, const struct arena_note *note)
     if (device == NULL || note->address == 0 || note->size != arena->size ||
         note->buffer_bytes < arena->shared->buffer_bytes ||
         note->buffer_bytes > arena->size * arena->shared->wide_most ||
-        note->slice_mask >= ARENA_SLICES ||
+        note->slice_mask >= ARENA_SLICES || note->tree_radix == 0 ||
+        note->tree_radix > ARENA_RADIX ||
         device->ops->heap_view(device, endpoint_task(arena->endpoints[0]), &view) != 0)
         return false;
     offset = note->address - view.remote;
@@ -206,6 +214,9 @@ static bool map(struct arena *arena, const struct arena_note *note)
     arena->crowded = note->crowded != 0;
     arena->slice_mask = note->slice_mask;
     arena->direct_bytes = note->direct_bytes;
+    arena->tree.radix = note->tree_radix;
+    arena->tree.members = note->tree_members;
+    arena_make_tree(arena);
     arena->buffer_bytes = note->buffer_bytes;
     return true;
 }
@@ -437,21 +448,29 @@ void arena_drop(struct arena *arena)
     free(arena);
 }
 
+struct arena_position arena_done_of(struct arena *arena, uint32_t member,
+                                    struct arena_position position)
+{
+    struct arena_line *line = arena_done(arena, member);
+    struct arena_position done;
+
+    /* In this order: a member stores them the other way round when it ends a tick. */
+    done.tick = atomic_load_explicit(&line->count, memory_order_acquire);        /* A4 */
+    done.segments = atomic_load_explicit(&line->segments, memory_order_acquire); /* A4 */
+    if (unlikely(arena->lost) && arena->left[member] && arena_is_behind(done, position))
+        arena->stranded = true;
+    return done;
+}
+
 bool arena_look_done(struct arena *arena, struct arena_position position)
 {
     struct arena_position least = {UINT64_MAX, 0};
 
     for (uint32_t i = 0; i < arena->size; i++) {
-        struct arena_line *line = arena_done(arena, i);
-        struct arena_position done;
+        struct arena_position done = arena_done_of(arena, i, position);
 
-        /* In this order: a member stores them the other way round when it ends a tick. */
-        done.tick = atomic_load_explicit(&line->count, memory_order_acquire);        /* A4 */
-        done.segments = atomic_load_explicit(&line->segments, memory_order_acquire); /* A4 */
         if (arena_is_behind(done, least))
             least = done;
-        if (unlikely(arena->lost) && arena->left[i] && arena_is_behind(done, position))
-            arena->stranded = true;
     }
     arena->known_done = least;
     return !arena_is_behind(least, position);
@@ -509,6 +528,8 @@ int shared_attach(struct context *context)
     shared->slice_mask = (uint32_t)option_int(OPT_COLL_SLICES) - 1;
     shared->stream_bytes = option_bytes(OPT_COLL_SHARED_STREAM);
     shared->direct_bytes = option_bytes(OPT_COLL_SHARED_DIRECT);
+    shared->tree_radix = (uint32_t)option_int(OPT_COLL_SHARED_RADIX);
+    shared->tree_members = (uint32_t)option_int(OPT_COLL_SHARED_TREE);
     gauge_init(&shared->gauges[0], SLOT_DEAR_NS);
     gauge_init(&shared->gauges[1], MUCH_DEAR_NS);
     list_init(&shared->arenas);

@@ -22,8 +22,9 @@
  *   A2  a reader loads them, then reads the slot                 (acquire, pairs with A1)
  *   A3  a member has read all it wants of a segment or a tick, then stores its DONE counters
  *                                                                (release)
- *   A4  a writer sees all DONE counters behind whatever it used a slice for the last time, before
- *       it writes there again                                    (acquire, pairs with A3)
+ *   A4  a writer sees the DONE counters of all members behind whatever it used a slice for the last
+ *       time, before it writes there again; in a tree (tree.c), those of its neighbours, as nobody
+ *       else reads what it writes                                (acquire, pairs with A3)
  *   A5  a member that leaves the arena alone for ever stores ARENA_OVER there, and the leader sees
  *       that of all members before it frees the memory              (release, acquire)
  */
@@ -45,6 +46,7 @@
 #define ARENA_SLICES 4u  /* there is room for; those that are not used are address space only */
 #define ARENA_INLINE 56u /* bytes of data beside a counter */
 #define ARENA_OVER UINT64_MAX
+#define ARENA_RADIX 16u    /* at most, of a tree */
 #define ARENA_BUCKETS 128u /* a table to find them in; programs have had thousands */
 
 /* Stamps: the tick after which, and what was believed of it. */
@@ -56,6 +58,20 @@
 /* How far somebody is: all ticks before `tick` are over, and so many segments of that one. */
 struct arena_position {
     uint64_t tick, segments;
+};
+
+/* The members as a tree: each has a run of ranks below it, whose first is itself. */
+struct arena_tree {
+    uint32_t radix;   /* children of a member at most */
+    uint32_t members; /* used by itself with as many, a processor for each; 0: never */
+    uint32_t parent, children;
+    uint32_t child[ARENA_RADIX];
+};
+
+/* A slice as it was used in a tree, up to a tick. */
+struct arena_readers {
+    uint64_t tick;  /* + 1, or 0 */
+    uint32_t guest; /* who has read it besides the neighbours, or the member itself */
 };
 
 /* Of a collective between the members' own memory (direct.c). */
@@ -136,6 +152,10 @@ struct arena {
     struct arena_position used[ARENA_SLICES]; /* the buffer */
     size_t wide_bytes;                        /* of `block`, what counts in shared.wide_bytes */
     struct doubt doubt;                       /* about the first machine */
+    struct arena_tree tree;
+    struct arena_position near_done;                 /* the neighbours are as far as that */
+    struct arena_readers line_readers[ARENA_SLICES]; /* those of `line_used` ... */
+    struct arena_readers readers[ARENA_SLICES];      /* ... and `used`, if they are of trees */
 };
 
 /* ---- layout ---- */
@@ -262,6 +282,7 @@ struct shared {
     char *scratch[2];   /* wide_most each, for operands; made with the first arena */
     size_t wide_most;   /* buffer_bytes ARENA_WIDE times: of a part, of a segment without parts */
     size_t wide_bytes;  /* of all wide arenas that this member leads; at most arena_bytes */
+    uint32_t tree_radix, tree_members; /* of arenas that this member leads */
 };
 
 /*
@@ -334,8 +355,19 @@ void arena_reap(struct shared *shared);
 /* Look at the arena in every pass until nothing is to be done any more. */
 void shared_poll_later(struct arena *arena);
 
+/* How far a member is, by its line. If it has gone before that position, this one is stranded. */
+struct arena_position arena_done_of(struct arena *arena, uint32_t member,
+                                    struct arena_position position);
+
 /* All members are as far as that, by their lines. */
 bool arena_look_done(struct arena *arena, struct arena_position position);
+
+/* tree.c: makes arena.tree, when its radix is known. */
+void arena_make_tree(struct arena *arena);
+
+/* All that read a slice when it was used last are as far as that, by their lines. */
+bool arena_look_read(struct arena *arena, struct arena_position position,
+                     const struct arena_readers *readers);
 
 /* This member is done with all ticks before that one, and runs none of them any more. */
 static inline void arena_say_done_before(const struct arena *arena, uint64_t tick)
@@ -357,6 +389,14 @@ static inline bool arena_is_behind(struct arena_position a, struct arena_positio
 static inline bool arena_all_done(struct arena *arena, struct arena_position position)
 {
     return !arena_is_behind(arena->known_done, position) || arena_look_done(arena, position);
+}
+
+/* So are those that have read the slice when it was used last. */
+static inline bool arena_was_read(struct arena *arena, struct arena_position position,
+                                  const struct arena_readers *readers)
+{
+    return !arena_is_behind(arena->known_done, position) ||
+           arena_look_read(arena, position, readers);
 }
 
 #endif

@@ -88,5 +88,5 @@ bool shared_is_counted(const struct shared_machine *machine)
     const struct shared_call *call = &machine->call;
 
     return machine->arena->crowded && machine->arena->size > 2 && call->bytes <= ARENA_INLINE &&
-           (call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE);
+           !call->tree && (call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE);
 }

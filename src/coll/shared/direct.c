@@ -183,7 +183,7 @@ void shared_revoke(const struct shared_machine *machine)
     const struct arena *arena = machine->arena;
     uint64_t until;
 
-    if (!machine->direct || machine->posted == 0 || arena->state != ARENA_READY)
+    if (machine->way != DIRECT || machine->posted == 0 || arena->state != ARENA_READY)
         return;
     atomic_store(&line_of(machine, LINE_STAGE, arena->rank)->shut, machine->tick + 1);
     until = clock_ticks() + REVOKE_US * clock_ticks_per_us();
@@ -305,7 +305,7 @@ static int move_part(const struct shared_machine *machine)
 
 static void through_slots(struct shared_machine *machine)
 {
-    machine->direct = false;
+    machine->way = THROUGH_SLOTS;
     machine->posted = machine->taken = machine->pieces = 0;
 }
 

@@ -94,7 +94,7 @@ void shared_asked(struct shared *shared, const struct flight_head *head, uint64_
 
 /* ---- the answer ---- */
 
-static bool has_not_come(const struct shared_machine *machine, enum arena_kind kind, uint64_t index,
+bool shared_has_not_come(const struct shared_machine *machine, enum arena_kind kind, uint64_t index,
                          uint32_t member)
 {
     struct arena_line *line = arena_line(machine->arena, kind, machine->tick, member);
@@ -119,16 +119,18 @@ bool shared_misses(const struct shared_machine *machine, uint32_t endpoint)
     if (atomic_load_explicit(&arena_done(arena, member)->count, memory_order_acquire) <=
         machine->tick)
         return true;
-    if (machine->direct)
+    if (machine->way == DIRECT)
         return shared_direct_misses(machine, member);
+    if (machine->way == TREE)
+        return shared_tree_misses(machine, member);
     if (machine->counted)
         return machine->posted != 0 &&
                atomic_load_explicit(&arena_slice(arena, machine->tick)->release.count,
                                     memory_order_acquire) != machine->stamp;
     if (machine->split && machine->staged < machine->taken &&
-        has_not_come(machine, LINE_STAGE, machine->staged, member))
+        shared_has_not_come(machine, LINE_STAGE, machine->staged, member))
         return true;
     machine->row->wants(machine, &from, &to);
     return machine->taken < machine->posted && member >= from && member < to &&
-           has_not_come(machine, LINE_POST, machine->taken, member);
+           shared_has_not_come(machine, LINE_POST, machine->taken, member);
 }

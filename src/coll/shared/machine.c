@@ -16,7 +16,7 @@
 /* What members must agree on: not what they cannot know, nor what may differ. */
 static uint64_t check_of(const struct shared_call *call, uint32_t size)
 {
-    uint64_t digest = call->bytes * 4 ^ call->agreed;
+    uint64_t digest = (call->bytes * 4 ^ call->agreed) + ((uint64_t)call->tree << 62);
 
     digest = (digest * SHARED_KINDS + call->kind) * UINT64_C(0x100000001b3) + call->root;
     for (uint32_t i = 0; call->block_bytes != NULL && i < size; i++)
@@ -36,13 +36,20 @@ static void set_segments(struct shared_machine *machine)
     machine->segment = call->bytes;
     machine->segments = 1;
     machine->slice = machine->tick;
+    machine->way = THROUGH_SLOTS;
+    if (shared_is_tree(machine)) {
+        machine->way = TREE;
+        machine->split = false;
+        machine->row = &shared_rows[call->kind];
+    }
     machine->is_inline = (blocks ? call->bytes * arena->size : call->bytes) <= ARENA_INLINE;
     if (likely(machine->is_inline)) {
         machine->part = blocks ? call->bytes : 0;
         return;
     }
     shared_cut(machine);
-    machine->direct = shared_is_direct(machine);
+    if (machine->way != TREE && shared_is_direct(machine))
+        machine->way = DIRECT;
 }
 
 static void take_tick(struct shared_machine *machine, uint64_t tick)
@@ -53,7 +60,7 @@ static void take_tick(struct shared_machine *machine, uint64_t tick)
     machine->posted = machine->taken = machine->staged = machine->pieces = 0;
     for (int i = 0; i < LINE_KINDS; i++)
         machine->waiting[i] = 0;
-    machine->direct = machine->counted = machine->started = false;
+    machine->counted = machine->started = false;
     machine->abandoned = false;
     machine->failure = PAMI_SUCCESS;
     machine->follows_gap = tick - arena->reserved >= GROUP_BLOCK + 1;
@@ -75,6 +82,7 @@ void shared_reset(struct shared_machine *machine, struct arena *arena,
     machine->row = machine->split ? &shared_row_split : &shared_rows[call->kind];
     machine->check = check_of(&machine->call, arena->size);
     machine->segments = 0;
+    machine->way = THROUGH_SLOTS;
     take_tick(machine, tick);
     if (likely(arena->state == ARENA_READY))
         set_segments(machine);
@@ -132,8 +140,8 @@ __attribute__((noinline)) void shared_disagree(struct shared_machine *machine, u
         machine->failure = check == ARENA_FAILED_ELSEWHERE ? PAMI_ERROR : PAMI_INVAL;
 }
 
-static bool shared_member_has_come(struct shared_machine *machine, enum arena_kind kind,
-                                   uint64_t index, uint32_t member)
+bool shared_member_has_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
+                            uint32_t member)
 {
     struct arena_line *line = arena_line(machine->arena, kind, machine->tick, member);
 
@@ -229,16 +237,29 @@ static bool stage_one(struct shared_machine *machine)
 
 /* ---- running ---- */
 
-/* The end of a machine that disagrees with others: those may count its arrival. */
+static void store_stamp(const struct shared_machine *machine, enum arena_kind kind, uint64_t stamp)
+{
+    const struct arena *arena = machine->arena;
+
+    atomic_store_explicit(&arena_line(arena, kind, machine->tick, arena->rank)->count, stamp,
+                          memory_order_release);
+}
+
+/* The end of a machine that disagrees with others: those may count its arrival, or wait for what
+ * comes down a tree from it. */
 static void leave(struct shared_machine *machine)
 {
     const struct shared_call *call = &machine->call;
     bool arrived = machine->counted && machine->posted != 0;
+    bool of_all = call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE;
 
     shared_revoke(machine);
-    if (!arrived && machine->arena->crowded && machine->arena->size > 2 &&
-        (call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE))
+    if (!arrived && machine->arena->crowded && machine->arena->size > 2 && of_all)
         shared_arrive(machine, machine->tick);
+    if (machine->way == TREE)
+        shared_fail_tree(machine);
+    else if (machine->posted != 0 && of_all)
+        store_stamp(machine, LINE_STAGE, shared_failure_stamp(machine));
     shared_publish_done(machine, machine->segments);
 }
 
@@ -259,8 +280,10 @@ static bool run_skip(struct shared_machine *skip)
             continue;
         if (!arena_all_done(arena, lines))
             return false;
-        atomic_store_explicit(&arena_line(arena, LINE_POST, skip->posted, arena->rank)->count,
-                              shared_failure_stamp(skip), memory_order_release);
+        for (int kind = 0; kind < LINE_KINDS; kind++)
+            atomic_store_explicit(
+                &arena_line(arena, (enum arena_kind)kind, skip->posted, arena->rank)->count,
+                shared_failure_stamp(skip), memory_order_release);
     }
     if (skip->failure == PAMI_ERROR) /* a later stamp would say that they disagree */
         arena->line_used[arena_place(arena, skip->tick)] = skip->tick + 1;
@@ -282,12 +305,11 @@ static bool abandon(struct shared_machine *machine)
         return false;
     shared_revoke(machine);
     machine->stamp = shared_failure_stamp(machine);
-    if (machine->direct)
-        atomic_store_explicit(&arena_line(arena, LINE_STAGE, machine->tick, arena->rank)->count,
-                              machine->stamp, memory_order_release);
+    if (machine->way == DIRECT)
+        store_stamp(machine, LINE_STAGE, machine->stamp);
     arena->line_used[arena_place(arena, machine->tick)] = machine->tick + 1;
-    atomic_store_explicit(&arena_line(arena, LINE_POST, machine->tick, arena->rank)->count,
-                          machine->stamp, memory_order_release);
+    arena->line_readers[arena_place(arena, machine->tick)].tick = 0;
+    store_stamp(machine, LINE_POST, machine->stamp);
     leave(machine);
     return true;
 }
@@ -301,10 +323,10 @@ static bool run(struct shared_machine *machine)
         return abandon(machine);
     if (machine->counted && !shared_run_counted(machine))
         return false;
-    if (unlikely(machine->direct)) {
-        if (!shared_run_direct(machine))
+    if (unlikely(machine->way != THROUGH_SLOTS)) {
+        if (!(machine->way == TREE ? shared_run_tree(machine) : shared_run_direct(machine)))
             return false;
-        moved = machine->failure == PAMI_SUCCESS;
+        moved = machine->failure == PAMI_SUCCESS; /* direct: there may be more to do, in slots */
     }
     while (moved && !machine->counted && machine->staged != machine->segments) {
         moved = post_one(machine);

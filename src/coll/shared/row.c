@@ -16,6 +16,7 @@
 #include "coll/machine.h"
 #include "coll/shared/shared.h"
 #include "util/error.h"
+#include "util/option.h"
 
 struct shared_run {
     struct machine machine;
@@ -26,6 +27,7 @@ struct shared_run {
     bool abandoned; /* given up: ends when its turn comes, also after its release */
     bool released;
     bool again; /* it has ended well in its arena, with these arguments */
+    bool tree;  /* as the row says */
     bool keeps; /* `kept` has a copy of the source */
     char kept[SHARED_KEEP_BYTES];
 };
@@ -62,6 +64,14 @@ static enum shared_kind kind_of(pami_xfer_type_t type)
     }
 }
 
+bool shared_runs_in_tree(pami_xfer_type_t type, uint64_t bytes, uint32_t members)
+{
+    uint32_t from = (uint32_t)option_int(OPT_COLL_SHARED_TREE);
+
+    return from != 0 && members >= from && members > 2 &&
+           shared_suits_tree(kind_of(type), bytes, members);
+}
+
 static uint64_t largest(const uint64_t *sizes, uint32_t count)
 {
     uint64_t most = 0;
@@ -71,9 +81,12 @@ static uint64_t largest(const uint64_t *sizes, uint32_t count)
     return most;
 }
 
-static void fill_call(struct shared_call *call, const struct group *group,
-                      const struct collective *from)
+static void fill_call(struct shared_run *run)
 {
+    struct shared_call *call = &run->shared.call; /* in place: it is large */
+    const struct group *group = run->machine.group;
+    const struct collective *from = &run->collective;
+
     /* One by one: compilers clear a whole structure of this size by a slow instruction. */
     call->kind = kind_of(from->type);
     call->root = from->root;
@@ -83,6 +96,7 @@ static void fill_call(struct shared_call *call, const struct group *group,
     call->recv = from->recv;
     call->in_place = from->in_place;
     call->exclusive = from->exclusive;
+    call->tree = run->tree;
     call->agreed = from->agreed;
     call->op = from->op;
     call->op_cookie = from->op_cookie;
@@ -228,7 +242,8 @@ static bool reads_later(const struct shared_run *run)
     const struct shared_call *call = &run->shared.call;
     bool sends = call->kind == SHARED_REDUCE || call->kind == SHARED_GATHER;
 
-    return !sends || call->root == run->machine.group->rank || !shared_is_next(&run->shared);
+    return !sends || call->root == run->machine.group->rank || !shared_is_next(&run->shared) ||
+           run->shared.way == TREE;
 }
 
 static struct arena *arena_of(struct group *group)
@@ -244,7 +259,7 @@ static struct arena *arena_of(struct group *group)
 static void take_ticks(struct shared_run *run)
 {
     struct arena *arena = arena_of(run->machine.group);
-    struct shared_call *call = &run->shared.call; /* in place: it is large */
+    struct shared_call *call = &run->shared.call;
 
     if (run->again && shared_again(&run->shared, arena_tick(run->machine.sequence))) {
         if (run->keeps) {
@@ -256,7 +271,7 @@ static void take_ticks(struct shared_run *run)
         return;
     }
     run->keeps = false;
-    fill_call(call, run->machine.group, &run->collective);
+    fill_call(run);
     run->has_ticks = arena != NULL && shared_can(arena, call);
     if (run->has_ticks)
         shared_reset(&run->shared, arena, call, arena_tick(run->machine.sequence), on_done);
@@ -418,7 +433,6 @@ int shared_make(struct group *group, const struct algorithm *row, struct collect
 {
     struct shared_run *run = pool_get(&group->context->shared->runs);
 
-    (void)row;
     if (run == NULL) {
         collective_release(collective);
         return -ENOMEM;
@@ -427,6 +441,7 @@ int shared_make(struct group *group, const struct algorithm *row, struct collect
     run->fallback = (struct fallback){.done = fallback_done};
     run->running = run->has_ticks = run->keeps = false;
     run->abandoned = run->released = run->again = false;
+    run->tree = row->tree;
     run->collective = *collective;
     *machine = &run->machine;
     return 0;

@@ -428,6 +428,40 @@ void shared_take_result(struct shared_machine *machine, const char *result)
     write_map(&machine->call.recv, 0, 0, machine->call.bytes, result);
 }
 
+/* ---- trees ---- */
+
+uint64_t shared_segment_bytes(const struct shared_machine *machine, uint64_t index)
+{
+    return bytes_of(machine, 0, index);
+}
+
+void shared_fill(const struct shared_machine *machine, uint64_t index, char *slot)
+{
+    uint64_t bytes = bytes_of(machine, 0, index);
+
+    if (bytes != 0)
+        fill_slot(machine, 0, start_of(machine, index), bytes, slot);
+}
+
+/* From the last child's to the own one. */
+void shared_combine_below(const struct shared_machine *machine, uint64_t index, char *into)
+{
+    const struct arena_tree *tree = &machine->arena->tree;
+    uint64_t bytes = bytes_of(machine, 0, index);
+
+    if (bytes == 0)
+        return;
+    memcpy(into, shared_slot(machine, index, tree->child[tree->children - 1]), bytes);
+    for (uint32_t i = tree->children - 1; i-- > 0;)
+        combine(machine, into, shared_slot(machine, index, tree->child[i]), bytes);
+    combine(machine, into, own_operand(machine, 0, start_of(machine, index), bytes), bytes);
+}
+
+void shared_write(const struct shared_machine *machine, uint64_t index, const char *from)
+{
+    write_map(&machine->call.recv, 0, start_of(machine, index), bytes_of(machine, 0, index), from);
+}
+
 /* ---- the table ---- */
 
 const struct shared_row shared_rows[SHARED_KINDS] = {

@@ -55,11 +55,19 @@ struct shared_call {
     struct area_map recv;
     bool in_place;   /* the own block is where it has to be */
     bool exclusive;  /* scan */
+    bool tree;       /* along the tree, if there is one for this kind */
     uint32_t agreed; /* as in struct collective */
     pami_data_function op;
     void *op_cookie;
     enum type_kind element;
     uint32_t unit; /* reductions: data is cut at multiples of this */
+};
+
+/* How data moves. */
+enum shared_way {
+    THROUGH_SLOTS,
+    DIRECT, /* between the members' own memory, see direct.c */
+    TREE,   /* see tree.c; `taken` is not used */
 };
 
 struct shared_row;
@@ -85,7 +93,7 @@ struct shared_machine {
     bool split;                   /* allreduce: each member combines a part */
     bool counted;                 /* crowded arena: the last to arrive combines for all */
     uint8_t patience;             /* ... looks for which the processor is kept, see processor.c */
-    bool direct;                  /* between the members' own memory, see direct.c */
+    uint8_t way;                  /* enum shared_way; one byte, as it is looked at often */
     bool is_inline;               /* the data fit beside the counter */
     bool started;
     bool abandoned;
@@ -152,11 +160,17 @@ void shared_asked(struct shared *shared, const struct flight_head *head, uint64_
  * come? */
 bool shared_misses(const struct shared_machine *machine, uint32_t endpoint);
 
+/* The member has not come to segment `index`. */
+bool shared_has_not_come(const struct shared_machine *machine, enum arena_kind kind, uint64_t index,
+                         uint32_t member);
+
 /* Of row.c: a machine of these rows; it is in its arena, as all members are; see above. */
 bool shared_run_is(const struct machine *machine);
 bool shared_run_fell_back(const struct machine *machine);
 bool shared_run_is_there(const struct machine *machine);
 bool shared_run_misses(const struct machine *machine, uint32_t endpoint);
+/* So many members with a processor each would go along a tree. */
+bool shared_runs_in_tree(pami_xfer_type_t type, uint64_t bytes, uint32_t members);
 /* Who asks about this run with such a word runs something else there. */
 bool shared_run_disagrees(const struct machine *machine, uint32_t word);
 
@@ -180,12 +194,23 @@ void shared_take_stage(struct shared_machine *machine, uint64_t index);
 void shared_combine_all(struct shared_machine *machine, char *result);
 void shared_take_result(struct shared_machine *machine, const char *result);
 
+/* Tree, see tree.c: the operands of the member and of those below it, combined; the own segment. */
+void shared_combine_below(const struct shared_machine *machine, uint64_t index, char *into);
+void shared_fill(const struct shared_machine *machine, uint64_t index, char *slot);
+uint64_t shared_segment_bytes(const struct shared_machine *machine, uint64_t index);
+/* A segment to the destination. */
+void shared_write(const struct shared_machine *machine, uint64_t index, const char *from);
+
 /* processor.c: this member arrives at its tick; then, does it wait for members elsewhere only? */
 void shared_sit_down(struct shared_machine *machine);
 bool shared_keeps_processor(struct shared_machine *machine);
 
 /* direct.c: it waits for this member. */
 bool shared_direct_misses(const struct shared_machine *machine, uint32_t member);
+
+/* tree.c: for many members a tree is better; it waits for this member. */
+bool shared_suits_tree(enum shared_kind kind, uint64_t bytes, uint32_t members);
+bool shared_tree_misses(const struct shared_machine *machine, uint32_t member);
 
 /* cut.c: segments, parts and the first slice of what does not fit beside counters. */
 void shared_cut(struct shared_machine *machine);

@@ -1,6 +1,6 @@
 /*
  * Steps of a machine in its tick, for the files that run machines: machine.c (through slots),
- * counted.c (crowded arenas) and direct.c (between the members' own memory).
+ * counted.c (crowded arenas), tree.c (trees) and direct.c (between the members' own memory).
  */
 #ifndef LIBPAMI_COLL_SHARED_TICK_H
 #define LIBPAMI_COLL_SHARED_TICK_H
@@ -23,6 +23,10 @@ void shared_disagree(struct shared_machine *machine, uint64_t stamp);
 bool shared_have_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
                       uint32_t from, uint32_t to);
 
+/* Has this one? */
+bool shared_member_has_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
+                            uint32_t member);
+
 /* What others read instead of the stamp of a machine that has failed. */
 static inline uint64_t shared_failure_stamp(const struct shared_machine *machine)
 {
@@ -36,12 +40,16 @@ static inline bool shared_may_write(const struct shared_machine *machine)
 {
     struct arena *arena = machine->arena;
     uint64_t index = machine->posted;
-    struct arena_position lines = {arena->line_used[arena_place(arena, machine->tick)], 0};
+    uint32_t place = arena_place(arena, machine->tick);
+    struct arena_position lines = {arena->line_used[place], 0};
 
-    if (index == 0 && lines.tick != machine->tick + 1 && !arena_all_done(arena, lines))
+    if (index == 0 && lines.tick != machine->tick + 1 &&
+        !arena_was_read(arena, lines, &arena->line_readers[place]))
         return false;
-    return machine->is_inline ||
-           arena_all_done(arena, arena->used[arena_place(arena, machine->slice + index)]);
+    if (machine->is_inline)
+        return true;
+    place = arena_place(arena, machine->slice + index);
+    return arena_was_read(arena, arena->used[place], &arena->readers[place]);
 }
 
 /* Is this the stamp of the machine's tick? */
@@ -65,11 +73,31 @@ bool shared_run_counted(struct shared_machine *machine);
 /* The last one of a tick combines for all, or tells all that they disagree. */
 void shared_arrive(struct shared_machine *machine, uint64_t tick);
 
+/* ---- tree.c ---- */
+
+/* If there are so many members, or the call is for one. */
+bool shared_takes_tree(const struct shared_machine *machine);
+
+static inline bool shared_is_tree(const struct shared_machine *machine)
+{
+    const struct arena *arena = machine->arena;
+
+    /* Without an arena for trees: 0. */
+    return unlikely(machine->call.tree || arena->size - 1 >= arena->tree.members - 1u) &&
+           shared_takes_tree(machine);
+}
+
+/* True: complete, or failed. */
+bool shared_run_tree(struct shared_machine *machine);
+
+/* Neighbours that wait for it see that it has failed. */
+void shared_fail_tree(struct shared_machine *machine);
+
 /* ---- direct.c ---- */
 
 bool shared_is_direct(const struct shared_machine *machine);
 
-/* True: complete, failed, or not `direct` any more: to go through slots. */
+/* True: complete, failed, or or to go through slots. */
 bool shared_run_direct(struct shared_machine *machine);
 
 /* Before a machine ends without the others: from here on none of them writes to its buffers. */
