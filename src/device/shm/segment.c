@@ -153,13 +153,33 @@ static int read_layout(int fd, const struct segment_params *params, struct segme
     return 0;
 }
 
+/* Not locked before it is readable, mlockall would have the kernel make pages for all of it. */
+int segment_map(int fd, uint64_t offset, size_t bytes, void *fixed, void **mapped)
+{
+    int flags = MAP_SHARED | MAP_NORESERVE | (fixed != NULL ? MAP_FIXED : 0);
+    void *at = mmap(fixed, bytes, PROT_NONE, flags, fd, (off_t)offset);
+
+    if (at == MAP_FAILED)
+        return -errno;
+    munlock(at, bytes);
+    if (mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) {
+        int error = -errno;
+
+        if (fixed == NULL)
+            munmap(at, bytes);
+        return error;
+    }
+    *mapped = at;
+    return 0;
+}
+
 static int map(struct segment *segment, int fd)
 {
-    void *base = mmap(NULL, segment->layout.bytes, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *base = NULL;
+    int error = segment_map(fd, 0, segment->layout.bytes, NULL, &base);
 
-    if (base == MAP_FAILED)
-        return -errno;
+    if (error != 0)
+        return error;
     segment->base = base;
     segment->fd = fd;
     return 0;

@@ -97,6 +97,10 @@ void segment_close(struct segment *segment);
  */
 void *segment_reserve(size_t bytes);
 
+/* Maps a part of the file, over `fixed` if that is not NULL. Pages come when they are touched, even
+ * in a program that has locked all its memory. 0 or negative errno. */
+int segment_map(int fd, uint64_t offset, size_t bytes, void *fixed, void **mapped);
+
 static inline struct segment_member *segment_member(const struct segment *segment, uint32_t index)
 {
     return (struct segment_member *)(void *)(segment->base + SEGMENT_PAGE +

@@ -89,11 +89,11 @@ void shared_heap_close(struct shared_heap *heap)
  * would make pages for all of it. */
 static int map_part(const struct segment *segment, uint32_t member, size_t bytes, char *at)
 {
-    void *mapped = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
-                        segment->fd, file_offset(segment, member));
+    void *mapped;
+    int error = segment_map(segment->fd, file_offset(segment, member), bytes, at, &mapped);
 
-    if (mapped == MAP_FAILED)
-        return -errno;
+    if (error != 0)
+        return error;
     madvise(mapped, bytes, MADV_DONTDUMP);
     return 0;
 }
