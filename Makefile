@@ -281,6 +281,9 @@ selected    = $(or $(TEST),$(foreach k,$(subst $(comma), ,$(KIND)),$(filter test
 # Why tests have failed, a line each: shown at the end, which may be all that somebody sees.
 reasons = $(abspath $(BUILD))/test/reasons
 
+# A recipe that says $(MAKE) itself would be run under `make -n`, too.
+this_make = $(MAKE)
+
 # ThreadSanitizer does not get along with much address-space randomisation.
 steady := $(if $(findstring thread,$(SANITIZE)),\
               $(shell setarch -R true 2>/dev/null && echo setarch -R))
@@ -294,7 +297,7 @@ run-check: all
 	rm -f '$(reasons)'
 	TEST_REASONS='$(reasons)' BUILD='$(abspath $(BUILD))' \
 	    CC='$(CC)' CXX='$(CXX)' NM='$(NM)' PKG_CONFIG='$(PKG_CONFIG)' \
-	    MAKE='$(MAKE)' SANITIZE='$(SANITIZE)' TEST_FACTOR='$(TEST_FACTOR)' \
+	    MAKE='$(this_make)' SANITIZE='$(SANITIZE)' TEST_FACTOR='$(TEST_FACTOR)' \
 	    $(steady) $(PROVE) -j $(JOBS) --exec test/tap $(selected) || { \
 	    [ ! -s '$(reasons)' ] || { echo 'Why:'; tail -c 800 '$(reasons)'; }; false; }
 

@@ -22,3 +22,9 @@ done
 [ ! -e build ] || { echo "FAILED: build products are in the archive"; exit 1; }
 make -s -j2 CFLAGS=-O0 lib tools
 [ -x build/bin/pamirun ] && [ -f build/lib/libpami.so.0 ]
+
+# What is only shown does not run.
+if make -n run-check TEST=test/none.sh 2>&1 | grep '^Result:'; then
+    echo "FAILED: make -n runs tests"
+    exit 1
+fi
