@@ -5,7 +5,7 @@ set -eu
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
-shm=/dev/shm/libpami-tap-test-$$
+shm=/dev/shm/tap-test-$$
 trap 'rm -rf "$work" "$shm"' EXIT
 mkdir -p "$work/test/self" "$work/bin"
 cd "$work"
@@ -35,7 +35,7 @@ child) sleep 101 & ;;
 daemon) setsid sleep 102 & sleep 0.2 ;;
 shm) : >"$TAP_SHM" ;;
 signal) kill -9 $$ ;;
-env) [ "$ONE$TWO" = 12 ] ;;
+env) [ "$ONE$TWO" = 12 ] && case ${TMPDIR-} in *\ *) false ;; esac ;;
 esac
 END
 printf '/*\n * Run: tasks=1,4 nodes=1,2,8 args="-x" timeout=7\n */\n' >test/self/matrix.c
@@ -45,7 +45,8 @@ printf '/* no run line */\n' >test/self/plain.c
 chmod +x test/self/plain
 
 status=0
-TEST_REASONS=$work/reasons "$top/test/tap" test/self/cases.sh >out 2>&1 || status=$?
+mkdir "a blank"
+TMPDIR="$work/a blank" TEST_REASONS=$work/reasons "$top/test/tap" test/self/cases.sh >out 2>&1 || status=$?
 cat out
 [ "$status" -eq 1 ]
 
