@@ -5,7 +5,7 @@
 
 . "$(dirname "$0")/functions"
 
-export PAMI_BOOTSTRAP_TIMEOUT=1
+export PAMI_BOOTSTRAP_TIMEOUT=10
 
 for way in $(ways $START 0); do
     times=2
