@@ -256,7 +256,8 @@ static void pmi1_close(struct bootstrap *bootstrap)
     struct pmi1_line answer;
     struct timespec limit;
 
-    if (getpid() != pmi1->owner || pmi1->channel.failed != 0)
+    if (getpid() != pmi1->owner || pmi1->channel.failed != 0 ||
+        !pmi1_channel_is_open(&pmi1->channel))
         return;
     clock_gettime(CLOCK_REALTIME, &limit);
     limit.tv_sec += (time_t)LEAVE_SECONDS;
@@ -325,6 +326,8 @@ static int read_environment(struct pmi1 *pmi1)
     if (!S_ISSOCK(status.st_mode))
         return bootstrap_fail(-EINVAL, "PMI_FD is %ld, which is not a socket%s", fd, advice);
     pmi1->channel.fd = (int)fd;
+    pmi1->channel.device = status.st_dev;
+    pmi1->channel.inode = status.st_ino;
     pmi1->base.task = (uint32_t)task;
     pmi1->base.tasks = (uint32_t)(tasks - servers);
     pmi1->base.servers = (uint32_t)servers;

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "bootstrap/backend.h"
 #include "util/clock.h"
@@ -110,6 +111,8 @@ static int channel_fail(struct pmi1_channel *channel, int err, const char *reque
     if (err == -ETIMEDOUT)
         return bootstrap_fail(err, "no answer to '%.*s' within %g s (PAMI_BOOTSTRAP_TIMEOUT)",
                               quoted, request, seconds);
+    if (err == -EBADF)
+        return bootstrap_fail(err, "PMI_FD was closed before '%.*s'", quoted, request);
     if (err == -EPROTO)
         return bootstrap_fail(err, "the answer to '%.*s' is not PMI-1: '%.*s'", quoted, request,
                               quote_length(channel->buffer, channel->have), channel->buffer);
@@ -128,7 +131,7 @@ int pmi1_channel_ask(struct pmi1_channel *channel, const char *request, const ch
     channel->have -= channel->taken;
     memmove(channel->buffer, channel->buffer + channel->taken, channel->have);
     channel->taken = 0;
-    err = channel_send(channel, request, deadline);
+    err = pmi1_channel_is_open(channel) ? channel_send(channel, request, deadline) : -EBADF;
     if (err == 0)
         err = channel_receive(channel, deadline);
     if (err == 0 && (pmi1_line_parse(channel->buffer, channel->taken - 1, answer) != 0 ||
@@ -137,7 +140,16 @@ int pmi1_channel_ask(struct pmi1_channel *channel, const char *request, const ch
     return err == 0 ? 0 : channel_fail(channel, err, request, seconds);
 }
 
+bool pmi1_channel_is_open(const struct pmi1_channel *channel)
+{
+    struct stat status;
+
+    return fstat(channel->fd, &status) == 0 && status.st_dev == channel->device &&
+           status.st_ino == channel->inode;
+}
+
 void pmi1_channel_tell(const struct pmi1_channel *channel, const char *text)
 {
-    (void)!send(channel->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (pmi1_channel_is_open(channel))
+        (void)!send(channel->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

@@ -525,6 +525,40 @@ static void test_finalize_fails(void **state)
     assert_true(now() - start < 4.5);
 }
 
+static int others[2];
+
+/* Behind the library's own end. */
+__attribute__((destructor(101))) static void check_others(void)
+{
+    char byte;
+
+    if (others[1] == 0)
+        return;
+    CHECK(recv(others[1], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+    CHECK(fcntl(atoi(getenv("PMI_FD")), F_GETFD) >= 0);
+    CHECK(lseek(STDERR_FILENO, 0, SEEK_END) == 0);
+}
+
+static void client_loses(void)
+{
+    struct bootstrap *bootstrap;
+
+    CHECK(dup2(fileno(tmpfile()), STDERR_FILENO) >= 0);
+    CHECK(bootstrap_open(&bootstrap) == 0);
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, others) == 0);
+    CHECK(dup2(others[0], atoi(getenv("PMI_FD"))) >= 0);
+}
+
+/* An MPI library in the same process has said good-bye and closed the socket, and its number is
+ * somebody else's now, who is not bothered. */
+static void test_taken_away(void **state)
+{
+    static const struct step steps[] = {GREETING, END};
+
+    (void)state;
+    run(steps, client_loses, "3");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -534,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_hosts_differ),   cmocka_unit_test(test_closed),
         cmocka_unit_test(test_silent),         cmocka_unit_test(test_nonsense),
         cmocka_unit_test(test_fence_fails),    cmocka_unit_test(test_finalize_fails),
+        cmocka_unit_test(test_taken_away),
     };
 
     unsetenv("PAMI_BOOTSTRAP");
