@@ -113,7 +113,8 @@ struct connection *connection_to(const struct ofi_device *device, uint32_t task,
 
     if (fd >= 0)
         return connection_over(device, task, life, fd);
-    log_info("ofi: task %u cannot be connected to: %s", task, strerror(-fd));
+    log_at(ofi_is_lack(-fd) ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO,
+           "ofi: task %u cannot be connected to: %s", task, strerror(-fd));
     return NULL;
 }
 

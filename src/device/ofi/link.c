@@ -212,15 +212,27 @@ static int refuse(struct ofi_link *link, int error)
     return error;
 }
 
+/* Who has ended says so by the reception. Who lives and cannot be reached from here counts as dead,
+ * at both ends: it would wait for what we cannot send. */
+static void give_up(struct ofi_link *link, int error)
+{
+    bool lack = ofi_is_lack(error);
+
+    if (link->leaving)
+        return;
+    log_at(lack ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "ofi: endpoint %u cannot be sent to: %s",
+           link->path.endpoint, fi_strerror(error));
+    if (lack)
+        reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
+    link->leaving = true;
+}
+
 /* The provider's trouble with a peer is either -EAGAIN or the end of the peer. */
 static int provider_error(struct ofi_link *link, ssize_t error)
 {
     if (error == -FI_EAGAIN || error == -FI_ENOMEM)
         return -EAGAIN;
-    if (!link->leaving)
-        log_info("ofi: endpoint %u cannot be sent to: %s", link->path.endpoint,
-                 fi_strerror((int)-error));
-    link->leaving = true;
+    give_up(link, (int)-error);
     return -EAGAIN;
 }
 
@@ -242,12 +254,8 @@ void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int
 {
     struct ofi_link *link = operation->to;
 
-    if (error != 0 && !link->leaving &&
-        link->life == ((struct ofi_buffer *)(void *)operation)->life) {
-        log_info("ofi: a packet to endpoint %u failed: %s", link->path.endpoint,
-                 fi_strerror(error));
-        link->leaving = true;
-    }
+    if (error != 0 && link->life == ((struct ofi_buffer *)(void *)operation)->life)
+        give_up(link, error);
     list_push_front(&slot->free, &operation->link);
 }
 

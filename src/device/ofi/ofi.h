@@ -31,6 +31,7 @@
 #ifndef LIBPAMI_DEVICE_OFI_OFI_H
 #define LIBPAMI_DEVICE_OFI_OFI_H
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <rdma/fabric.h>
@@ -47,6 +48,12 @@
 #include "device/ofi/proof.h"
 #include "util/hash.h"
 #include "util/list.h"
+
+/* A peer cannot be reached not because it has ended but because this task lacks something. */
+static inline bool ofi_is_lack(int error)
+{
+    return error == EMFILE || error == ENFILE;
+}
 
 /* Longest libfabric name of an endpoint. */
 #define OFI_NAME_MAX 128u
