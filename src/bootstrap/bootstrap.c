@@ -9,6 +9,7 @@
 #include "bootstrap/bootstrap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -61,12 +62,27 @@ static int backend_connect(const struct bootstrap_backend **backend, struct boot
     return bootstrap_fail(-EINVAL, "PAMI_BOOTSTRAP: no back end of that name");
 }
 
+/* A program that has closed its standard streams may print all the same. None of what the library
+ * opens may get their numbers: a shared-memory file or a socket would take in what is printed. */
+static void streams_fill(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 static int process_connect(void)
 {
     const struct bootstrap_backend *backend;
     struct bootstrap *bootstrap;
-    int err = backend_connect(&backend, &bootstrap);
+    int err;
 
+    streams_fill();
+    err = backend_connect(&backend, &bootstrap);
     if (err != 0)
         return err;
     log_set_task(bootstrap->task);

@@ -2,13 +2,19 @@
  * The environment: the library and the launcher set none of the variables that a known MPI layer
  * refuses to start with, do not need them, and shrug at settings they do not know.
  *
- * With the argument "closed" the program has given up its standard streams.
+ * With the argument "closed" the program has given up its standard streams, yet still prints: that
+ * must not get into what the library has opened since.
  *
  * Run:
  * Run: tasks=2
  * Run: tasks=1,2 args="closed"
+ * Run: tasks=2 nodes=2 args="closed" env="PAMI_NETWORK=ofi"
  * Run: tasks=2 args="given" env="PAMI_VERBOSE=1 PAMI_SHORT=3 PAMI_ALLREDUCE=x PAMI_NO_SUCH_THING=1"
  */
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "api_test.h"
 
 extern char **environ;
@@ -39,18 +45,37 @@ static void none_is_set(void)
             FAIL("%s is set", environ[i]);
 }
 
+/* To where the streams were. */
+static void print(void)
+{
+    static const char noise[4096] = "noise";
+    struct stat status;
+    int fd;
+
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fstat(fd, &status) == 0 && !S_ISCHR(status.st_mode))
+            _exit(10 + fd);
+        if (write(fd, noise, sizeof noise) < 0 && errno != EBADF)
+            _exit(20 + fd);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct job job;
+    bool closed = argc > 1 && strcmp(argv[1], "closed") == 0;
     bool given = argc > 1 && strcmp(argv[1], "given") == 0;
 
-    if (argc > 1 && strcmp(argv[1], "closed") == 0)
+    if (closed)
         close(0), close(1), close(2);
     if (!given)
         none_is_set();
     job_start(&job, "environment", 2);
     if (!given)
         none_is_set();
+    job_barrier(&job);
+    if (closed)
+        print();
     job_barrier(&job);
     job_finish(&job);
     if (!given)
