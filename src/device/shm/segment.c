@@ -153,16 +153,35 @@ static int read_layout(int fd, const struct segment_params *params, struct segme
     return 0;
 }
 
-/* Not locked before it is readable, mlockall would have the kernel make pages for all of it. */
+/* After mlockall the kernel makes all pages of what is mapped, if it is readable. */
+static bool pages_are_made(void)
+{
+    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *at = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char made = 0;
+
+    if (at == MAP_FAILED)
+        return false;
+    if (mincore(at, bytes, &made) != 0)
+        made = 0;
+    munmap(at, bytes);
+    return (made & 1) != 0;
+}
+
+/* Locked memory becomes readable when it is locked no more. Else it is so at once: memcheck takes
+ * hours and gigabytes for an mprotect of so much. */
 int segment_map(int fd, uint64_t offset, size_t bytes, void *fixed, void **mapped)
 {
     int flags = MAP_SHARED | MAP_NORESERVE | (fixed != NULL ? MAP_FIXED : 0);
-    void *at = mmap(fixed, bytes, PROT_NONE, flags, fd, (off_t)offset);
+    bool locked = pages_are_made();
+    void *at =
+        mmap(fixed, bytes, locked ? PROT_NONE : PROT_READ | PROT_WRITE, flags, fd, (off_t)offset);
 
     if (at == MAP_FAILED)
         return -errno;
-    munlock(at, bytes);
-    if (mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) {
+    if (locked)
+        munlock(at, bytes);
+    if (locked && mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) {
         int error = -errno;
 
         if (fixed == NULL)

@@ -1,0 +1,11 @@
+#!/bin/bash
+# Under valgrind's memcheck a job over shared memory starts, works and ends; nothing is found.
+# Run: timeout=120
+set -u
+
+if [ -n "${SANITIZE-}" ] || ! command -v valgrind >/dev/null; then
+    echo 'SKIP: no valgrind, or a sanitizer, which it does not go with'
+    exit 77
+fi
+out=$("${PAMIRUN:-build/bin/pamirun}" -n 2 --timeout 60 valgrind -q --error-exitcode=9 \
+    "${BUILD:-build}/test/api/mem" 2>&1) || { echo "FAILED: status $?: $out"; exit 1; }
