@@ -98,7 +98,8 @@ struct peer {
     bool refused;             /* it sent us messages that were not delivered */
     size_t puts;              /* one-sided writes to it that are not complete, waiting ones too */
     bool refuses_access;      /* cannot tell whether its memory may be touched */
-    size_t puts_moving;       /* of those, begun and not by packets: at most one */
+    size_t puts_moving;       /* of those, begun and not by packets */
+    struct list puts_abreast; /* struct rma: of puts_moving, those between regions */
     size_t puts_packets;      /* of those, begun and by packets */
     struct list puts_waiting; /* struct rma, in the order of the calls */
     size_t outstanding;       /* operations of this epoch that are not complete */

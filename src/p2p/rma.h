@@ -12,9 +12,10 @@
  * A transfer goes one of three ways, tried in this order: through a mapping of the target's shared
  * heap, by single copy, by packets. One that cannot go on by single copy changes to packets.
  *
- * Puts to one endpoint become visible in the order of the calls: only one at a time moves by
- * itself, packets follow packets, and whatever would overtake waits in peer->puts_waiting. Gets
- * wait for nobody.
+ * Plain puts to one endpoint become visible in the order of the calls: only one at a time moves by
+ * itself, packets follow packets, and whatever would overtake waits in peer->puts_waiting. Those
+ * that the device makes between regions go abreast of one another if they touch different memory,
+ * and overtake each other; beside any other put they keep the order. Gets wait for nobody.
  */
 #ifndef LIBPAMI_P2P_RMA_H
 #define LIBPAMI_P2P_RMA_H
@@ -73,7 +74,8 @@ struct rma {
     bool local_done;
     bool lost; /* the peer has gone */
     uint32_t epoch;
-    struct list turn; /* in p2p->copies, p2p->moving or peer->puts_waiting */
+    struct list turn;    /* in p2p->copies, p2p->moving or peer->puts_waiting */
+    struct list abreast; /* in peer->puts_abreast */
     char *local;
     uint64_t remote;
     size_t bytes;

@@ -1,7 +1,7 @@
 /*
  * Transfers between memory regions of two tasks on two nodes: what rdone_fn promises is looked at
- * by the target, regions come and go all the time on both contexts, and a region that has gone
- * disturbs nothing but the transfer that uses it.
+ * by the target, regions come and go all the time on both contexts, puts to the same place keep the
+ * order of the calls, and a region that has gone disturbs nothing but the transfer that uses it.
  *
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi"
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi PAMI_OFI_RMA=regions"
@@ -19,7 +19,10 @@ enum {
     WINDOW = 6 << 20,
     REGIONS = 40,
     PART = 100000,
-    STALE = 5000
+    STALE = 5000,
+    CROWDS = 5,
+    PUTS = 400,
+    CROWDED = 1 << 20
 };
 
 struct look {
@@ -165,6 +168,53 @@ static void many(size_t owner)
     CHECK_OK(PAMI_Memregion_destroy(job.context[1], &local));
 }
 
+/* Puts that mostly lie over others, some of them plain: as if each ended before the next began. */
+static void crowd(size_t round)
+{
+    struct area {
+        pami_memregion_t region;
+        unsigned char *address;
+    } mine = {.address = window}, all[2];
+    static struct rma ops[PUTS];
+    unsigned char *expected = test_zalloc(CROWDED);
+    pami_endpoint_t dest = job_endpoint(&job, other, 0);
+    uint32_t dice = 2463534242u + (uint32_t)round;
+    pami_memregion_t local;
+
+    rma_region(job.context[0], window, CROWDED, &mine.region);
+    rma_region(job.context[0], source, WINDOW, &local);
+    memset(window, 0, CROWDED);
+    for (size_t i = 0; i < WINDOW; i++)
+        source[i] = (unsigned char)(i * 7 + (i >> 9) + job.task);
+    rma_share(&job, &mine, sizeof mine, all);
+    memset(ops, 0, sizeof ops);
+    for (size_t i = 0; i < PUTS; i++) {
+        size_t bytes, from, to;
+
+        dice = dice * 1664525 + 1013904223;
+        bytes = (dice >> 8) % (1u << (3 + (dice >> 4) % 17)) + 1;
+        to = (dice >> 12) % (CROWDED - bytes);
+        from = (dice >> 6) % (WINDOW - bytes);
+        memcpy(expected + to, source + from, bytes);
+        if ((dice >> 28) == 0)
+            rma_put(&ops[i], job.context[0], dest, source + from, all[other].address + to, bytes);
+        else
+            rma_rput(&ops[i], job.context[0], dest, (pami_rma_mr_t){&local, from},
+                     (pami_rma_mr_t){&all[other].region, to}, bytes);
+    }
+    rma_wait(&job);
+    job_barrier(&job);
+    ops[0] = (struct rma){0};
+    rma_rget(&ops[0], job.context[0], dest, (pami_rma_mr_t){&local, 0},
+             (pami_rma_mr_t){&all[other].region, 0}, CROWDED);
+    rma_wait(&job);
+    CHECK(memcmp(source, expected, CROWDED) == 0);
+    job_barrier(&job);
+    CHECK_OK(PAMI_Memregion_destroy(job.context[0], &mine.region));
+    CHECK_OK(PAMI_Memregion_destroy(job.context[0], &local));
+    free(expected);
+}
+
 int main(void)
 {
     const char *mode = getenv("PAMI_OFI_RMA");
@@ -181,6 +231,8 @@ int main(void)
     for (size_t round = 0; round < ROUNDS; round++)
         one_round(round);
     many(0);
+    for (size_t round = 0; round < CROWDS; round++)
+        crowd(round);
     if (getenv("STRICT_FABRIC") == NULL && (mode == NULL || strcmp(mode, "regions") != 0))
         stale();
     many(1);
