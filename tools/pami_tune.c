@@ -361,9 +361,9 @@ static int write_table(const struct settings *settings, const struct results *re
     FILE *to;
     int lines = 0;
 
-    snprintf(path, sizeof(path), "%s.new", settings->output);
-    to = fopen(path, "w");
-    if (to == NULL) {
+    errno = ENAMETOOLONG;
+    if ((size_t)snprintf(path, sizeof(path), "%s.new", settings->output) >= sizeof(path) ||
+        (to = fopen(path, "we")) == NULL) {
         fprintf(stderr, "pami_tune: %s: %s\n", path, strerror(errno));
         return -1;
     }
@@ -374,6 +374,7 @@ static int write_table(const struct settings *settings, const struct results *re
 
         lines = more < 0 ? -1 : lines + more;
     }
+    errno = lines < 0 ? ENOMEM : 0;
     if (fclose(to) != 0 || lines < 0 || rename(path, settings->output) != 0) {
         fprintf(stderr, "pami_tune: %s: %s\n", settings->output, strerror(errno));
         unlink(path);

@@ -44,6 +44,9 @@ static const struct preference preferences[] = {
     {PAMI_XFER_ALLGATHER, "Shared", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_ALLGATHERV, "Shared", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_ALLTOALL, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_GATHERV, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_SCATTERV, "Shared", ALL_SIZES, ALL_MEMBERS},
+    {PAMI_XFER_ALLTOALLV, "Shared", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_SCAN, "Shared", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_REDUCE_SCATTER, "Shared", ALL_SIZES, ALL_MEMBERS},
     /* A message between nodes costs more than all that is done in a node (bench/RESULTS.md). */

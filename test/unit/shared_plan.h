@@ -15,6 +15,7 @@ struct operation {
     unsigned char *send, *recv;
     size_t room; /* bytes of recv that may be written */
     bool complete, may_fail, failed;
+    uint64_t sent[MEMBERS_MAX], received[MEMBERS_MAX]; /* blocks of different sizes */
 };
 
 /* What all members do together. */
@@ -22,6 +23,7 @@ struct plan {
     struct shared_call call;
     bool typed, sums;
     uint64_t block_bytes[MEMBERS_MAX];
+    uint64_t salt; /* of the sizes of blocks between pairs */
 };
 
 static uint64_t seed_now;
@@ -99,17 +101,38 @@ static bool is_reduction(enum shared_kind kind)
 
 static bool sends_blocks(enum shared_kind kind)
 {
-    return kind == SHARED_SCATTER || kind == SHARED_ALLTOALL || kind == SHARED_REDUCE_SCATTER;
+    return kind == SHARED_SCATTER || kind == SHARED_ALLTOALL || kind == SHARED_REDUCE_SCATTER ||
+           kind == SHARED_SCATTERV || kind == SHARED_ALLTOALLV;
 }
 
 static bool takes_blocks(enum shared_kind kind)
 {
-    return kind == SHARED_GATHER || kind == SHARED_ALLGATHER || kind == SHARED_ALLTOALL;
+    return kind == SHARED_GATHER || kind == SHARED_ALLGATHER || kind == SHARED_ALLTOALL ||
+           kind == SHARED_GATHERV || kind == SHARED_ALLTOALLV;
 }
 
 static uint64_t block_bytes(const struct plan *plan, uint32_t block)
 {
     return plan->call.block_bytes != NULL ? plan->block_bytes[block] : plan->call.bytes;
+}
+
+/* What member `from` has for `to`, where blocks differ. */
+static uint64_t pair_bytes(const struct plan *plan, uint32_t from, uint32_t to)
+{
+    uint64_t state = plan->salt + from * MEMBERS_MAX + to;
+
+    return next_random(&state) % (plan->call.bytes + 1);
+}
+
+static uint64_t filled_bytes(const struct plan *plan, uint32_t rank, uint32_t block)
+{
+    if (plan->call.kind == SHARED_ALLGATHER)
+        return block_bytes(plan, rank);
+    if (plan->call.kind == SHARED_GATHERV)
+        return pair_bytes(plan, rank, plan->call.root);
+    if (shared_is_vector(plan->call.kind))
+        return pair_bytes(plan, rank, block);
+    return block_bytes(plan, block);
 }
 
 /* Every second byte of memory is a gap of a typed side. */
@@ -142,10 +165,7 @@ static void operation_fill(struct operation *operation, const struct plan *plan,
     memset(operation->recv, 0xee, operation->room + 1);
     memset(operation->send, 0x77, step * size + 1);
     for (uint32_t block = 0; block < (sends_blocks(kind) ? size : 1); block++) {
-        uint64_t bytes =
-            kind == SHARED_ALLGATHER ? block_bytes(plan, rank) : block_bytes(plan, block);
-
-        for (uint64_t at = 0; at < bytes; at++)
+        for (uint64_t at = 0; at < filled_bytes(plan, rank, block); at++)
             operation->send[block * step + place(plan, at)] = word(rank, block, at);
     }
     if (plan->call.in_place)
@@ -163,6 +183,26 @@ static void on_done(struct shared_machine *machine, pami_result_t result)
     operation->complete = true;
 }
 
+/* A member knows the sizes of its own blocks, the root of all. */
+static void operation_size(struct operation *operation, const struct plan *plan,
+                           const struct arena *arena, struct shared_call *call)
+{
+    uint32_t rank = arena->rank, root = call->root;
+    bool exchange = call->kind == SHARED_ALLTOALLV;
+
+    for (uint32_t i = 0; i < arena->size; i++) {
+        operation->sent[i] = pair_bytes(plan, rank, i);
+        operation->received[i] = pair_bytes(plan, i, rank);
+    }
+    if (exchange || (call->kind == SHARED_SCATTERV && rank == root))
+        call->sent_bytes = operation->sent;
+    if (exchange || (call->kind == SHARED_GATHERV && rank == root))
+        call->received_bytes = operation->received;
+    call->own_bytes = exchange                        ? operation->sent[rank]
+                      : call->kind == SHARED_SCATTERV ? operation->received[root]
+                                                      : operation->sent[root];
+}
+
 static void operation_start_at(struct operation *operation, struct member *member,
                                const struct plan *plan, uint64_t tick)
 {
@@ -175,6 +215,8 @@ static void operation_start_at(struct operation *operation, struct member *membe
     call.send = call.recv = map;
     call.send.base = (char *)(call.in_place ? operation->recv : operation->send);
     call.recv.base = (char *)operation->recv;
+    if (shared_is_vector(call.kind))
+        operation_size(operation, plan, &member->arena, &call);
     assert_true(shared_can(&member->arena, &call));
     shared_reset(&operation->machine, &member->arena, &call, tick, on_done);
     shared_start(&operation->machine);
@@ -187,6 +229,19 @@ static void operation_start(struct operation *operation, struct member *member,
     uint64_t next = member->arena.reserved;
 
     operation_start_at(operation, member, plan, next + (next % 5 == 3 ? next % 7 : 0));
+}
+
+/* The same of a block between two members; a large one goes by a message, which is not here. */
+static bool expected_vector(const struct operation *operation, const struct plan *plan,
+                            uint32_t rank, uint32_t block, uint64_t at, unsigned char *byte)
+{
+    const struct shared_call *call = &plan->call;
+    uint32_t from = call->kind == SHARED_SCATTERV ? call->root : block;
+    uint64_t bytes = pair_bytes(plan, from, rank);
+
+    *byte = word(from, call->kind == SHARED_GATHERV ? 0 : rank, at);
+    return at < bytes && (call->kind != SHARED_GATHERV || rank == call->root) &&
+           (from == rank || shared_takes_block(&operation->machine, bytes));
 }
 
 /* The byte that member `rank` must have at `at` of block `block`; false: untouched. */
@@ -247,7 +302,9 @@ static void operation_check(struct operation *operation, const struct plan *plan
         bool written = !plan->typed || at % 2 == 0;
 
         at = plan->typed ? at / 2 : at;
-        written = written && expected(plan, rank, size, block, at, &byte);
+        written = written && (shared_is_vector(plan->call.kind)
+                                  ? expected_vector(operation, plan, rank, block, at, &byte)
+                                  : expected(plan, rank, size, block, at, &byte));
         if (operation->recv[i] != (written ? byte : 0xee))
             fail_msg("%s: member %u of %u, block %u, byte %zu: %u instead of %u",
                      operation->machine.row->name, rank, size, block, (size_t)at,
@@ -272,6 +329,7 @@ static void plan_draw(struct plan *plan, uint32_t size, uint64_t *state)
     call->unit = 1;
     call->tree = next_random(state) % 2;
     plan->typed = next_random(state) % 3 == 0;
+    plan->salt = next_random(state);
     if (is_reduction(call->kind)) {
         call->op = compose;
         call->unit = 2;

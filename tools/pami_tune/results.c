@@ -164,7 +164,7 @@ static void drop_unfinished(struct results *results)
 
 static bool read_part(struct results *results, const char *heading)
 {
-    FILE *file = fopen(results->path, "r");
+    FILE *file = fopen(results->path, "re");
     char line[512];
     bool ours;
 
@@ -190,7 +190,7 @@ int results_open(struct results *results, const char *output, const char *headin
         return 1;
     }
     goes_on = !again && read_part(results, heading);
-    results->part = fopen(results->path, goes_on ? "a" : "w");
+    results->part = fopen(results->path, goes_on ? "ae" : "we");
     if (results->part == NULL) {
         fprintf(stderr, "pami_tune: %s: %s\n", results->path, strerror(errno));
         return 1;

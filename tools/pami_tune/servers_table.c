@@ -53,7 +53,7 @@ int servers_tune(struct start *start, uint32_t nodes, const char *output, bool v
     if (start_init(start) != 0)
         return 1;
     snprintf(path, sizeof(path), "%s.new", output);
-    table.file = fopen(path, "w");
+    table.file = fopen(path, "we");
     if (table.file == NULL) {
         fprintf(stderr, "pami_tune: %s: %s\n", path, strerror(errno));
         return 1;

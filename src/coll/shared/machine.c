@@ -42,6 +42,10 @@ static void set_segments(struct shared_machine *machine)
         machine->split = false;
         machine->row = &shared_rows[call->kind];
     }
+    if (shared_is_vector(call->kind)) {
+        machine->is_inline = false; /* until it posts */
+        return;
+    }
     machine->is_inline = (blocks ? call->bytes * arena->size : call->bytes) <= ARENA_INLINE;
     if (likely(machine->is_inline)) {
         machine->part = blocks ? call->bytes : 0;
@@ -90,7 +94,7 @@ void shared_reset(struct shared_machine *machine, struct arena *arena,
 
 bool shared_again(struct shared_machine *machine, uint64_t tick)
 {
-    if (!machine->is_inline || machine->segments == 0)
+    if (!machine->is_inline || machine->segments == 0 || shared_is_vector(machine->call.kind))
         return false;
     take_tick(machine, tick);
     return true;
@@ -189,6 +193,8 @@ static bool post_one(struct shared_machine *machine)
     if (index == machine->segments || index - machine->taken > arena->slice_mask)
         return false;
     if (machine->row->posts(machine)) {
+        if (shared_is_vector(machine->call.kind))
+            machine->is_inline = shared_vector_is_inline(machine);
         if (!shared_may_write(machine))
             return false;
         machine->row->post(machine, index);

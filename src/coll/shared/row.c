@@ -6,6 +6,7 @@
  * took when it started.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "coll/algorithm.h"
 #include "coll/coll.h"
@@ -26,9 +27,10 @@ struct shared_run {
     bool running, fell_back, has_ticks;
     bool abandoned; /* given up: ends when its turn comes, also after its release */
     bool released;
-    bool again; /* it has ended well in its arena, with these arguments */
-    bool tree;  /* as the row says */
-    bool keeps; /* `kept` has a copy of the source */
+    bool again;     /* it has ended well in its arena, with these arguments */
+    bool tree;      /* as the row says */
+    bool keeps;     /* `kept` has a copy of the source */
+    uint64_t *rest; /* sizes of blocks that go by messages, 0 of others: sent, received */
     char kept[SHARED_KEEP_BYTES];
 };
 
@@ -59,6 +61,12 @@ static enum shared_kind kind_of(pami_xfer_type_t type)
         return SHARED_SCAN;
     case PAMI_XFER_REDUCE_SCATTER:
         return SHARED_REDUCE_SCATTER;
+    case PAMI_XFER_GATHERV:
+        return SHARED_GATHERV;
+    case PAMI_XFER_SCATTERV:
+        return SHARED_SCATTERV;
+    case PAMI_XFER_ALLTOALLV:
+        return SHARED_ALLTOALLV;
     default:
         return SHARED_BARRIER;
     }
@@ -92,6 +100,9 @@ static void fill_call(struct shared_run *run)
     call->root = from->root;
     call->bytes = from->bytes;
     call->block_bytes = NULL;
+    call->sent_bytes = from->send_bytes;
+    call->received_bytes = from->recv_bytes;
+    call->own_bytes = from->own_bytes;
     call->send = from->send;
     call->recv = from->recv;
     call->in_place = from->in_place;
@@ -121,6 +132,8 @@ static void finish(struct shared_run *run, pami_result_t result)
     bool tells = run->running;
 
     run->running = run->has_ticks = run->abandoned = false;
+    free(run->rest);
+    run->rest = NULL;
     if (!run->fell_back)
         machine_number(machine);
     coll_ends(machine->group);
@@ -162,10 +175,56 @@ static pami_result_t failed(const struct shared_run *run)
     return gone_error(run->machine.group, "a member has gone, or has failed");
 }
 
+/* Sizes of those of `size` blocks that do not go through the arena. Returns how many. */
+static uint32_t sizes_of_rest(const struct shared_run *run, const uint64_t *sizes, uint64_t *rest)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; sizes != NULL && i < run->machine.group->size; i++) {
+        bool goes = i != run->machine.group->rank && !shared_takes_block(&run->shared, sizes[i]);
+
+        if (rest != NULL)
+            rest[i] = goes ? sizes[i] : 0;
+        count += goes;
+    }
+    return count;
+}
+
+/* Blocks of different sizes: the large ones go by messages now. False: there are none here. */
+static bool send_rest(struct shared_run *run)
+{
+    struct collective *rest = &run->collective;
+    uint32_t size = run->machine.group->size;
+
+    if (run->shared.call.kind != SHARED_ALLTOALLV && rest->root != run->machine.group->rank) {
+        if (shared_takes_block(&run->shared, rest->own_bytes))
+            return false;
+    } else {
+        if (sizes_of_rest(run, rest->send_bytes, NULL) == 0 &&
+            sizes_of_rest(run, rest->recv_bytes, NULL) == 0)
+            return false;
+        run->rest = calloc(2 * (size_t)size, sizeof(*run->rest));
+        if (run->rest == NULL) {
+            abandon_by_messages(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
+            return true;
+        }
+        sizes_of_rest(run, rest->send_bytes, run->rest);
+        sizes_of_rest(run, rest->recv_bytes, run->rest + size);
+        rest->send_bytes = rest->send_bytes != NULL ? run->rest : NULL;
+        rest->recv_bytes = rest->recv_bytes != NULL ? run->rest + size : NULL;
+        rest->own_bytes = 0;
+    }
+    run->has_ticks = false;
+    fall_back(run);
+    return true;
+}
+
 static void succeed(struct shared_run *run)
 {
     if (unlikely(run->collective.first != NULL))
         *run->collective.first = arena_claim(run->shared.arena, run->shared.tick);
+    if (shared_is_vector(run->shared.call.kind) && send_rest(run))
+        return;
     run->again = true;
     finish(run, PAMI_SUCCESS);
 }
@@ -193,6 +252,17 @@ static void on_done(struct shared_machine *shared, pami_result_t result)
 
 /* ---- the beginning ---- */
 
+static bool is_scatter(enum shared_kind kind)
+{
+    return kind == SHARED_SCATTER || kind == SHARED_SCATTERV;
+}
+
+/* Not known but to the root of a scatter. */
+static uint64_t largest_sent(const struct shared_call *call, uint32_t blocks)
+{
+    return call->sent_bytes != NULL ? largest(call->sent_bytes, blocks) : 0;
+}
+
 /* One operand of each member. */
 static bool combines_whole(enum shared_kind kind)
 {
@@ -210,14 +280,17 @@ static void keep_contribution(struct shared_run *run)
     uint32_t rank = run->machine.group->rank;
     uint32_t blocks = shared_sends_blocks(call->kind) ? run->machine.group->size : 1;
     bool packed = blocks != 1 && call->block_bytes != NULL;
+    bool vector = shared_is_vector(call->kind);
     uint64_t most = blocks == 1 ? shared_block_bytes(call, rank) : call->bytes;
     uint64_t room = SHARED_KEEP_BYTES / (packed ? 1 : blocks);
     char *at = run->kept;
 
     if (packed)
         most = run->collective.bytes;
+    if (vector)
+        most = blocks != 1 ? largest_sent(call, blocks) : call->own_bytes;
     if (call->kind == SHARED_BARRIER || call->kind == SHARED_BROADCAST || most == 0 ||
-        most > room || (call->kind == SHARED_SCATTER && call->root != rank) ||
+        most > room || (is_scatter(call->kind) && call->root != rank) ||
         (call->in_place && !combines_whole(call->kind)))
         return;
     for (uint32_t i = 0; i < blocks; i++) {
@@ -225,13 +298,15 @@ static void keep_contribution(struct shared_run *run)
         struct message_place target = {.address = at};
         uint64_t bytes = shared_block_bytes(call, blocks == 1 ? rank : i);
 
+        if (vector)
+            bytes = blocks != 1 ? call->sent_bytes[i] : call->own_bytes;
         if (bytes != 0)
             place_copy(&target, &source, bytes);
-        at += packed ? bytes : call->bytes;
+        at += packed ? bytes : most;
     }
     call->send = (struct area_map){.base = run->kept,
                                    .blocks = packed ? BLOCKS_PACKED : BLOCKS_EQUAL,
-                                   .distance = call->bytes,
+                                   .distance = most,
                                    .starts = packed ? call->send.starts : NULL};
     call->in_place = false;
     run->keeps = true;
@@ -240,7 +315,8 @@ static void keep_contribution(struct shared_run *run)
 static bool reads_later(const struct shared_run *run)
 {
     const struct shared_call *call = &run->shared.call;
-    bool sends = call->kind == SHARED_REDUCE || call->kind == SHARED_GATHER;
+    bool sends =
+        call->kind == SHARED_REDUCE || call->kind == SHARED_GATHER || call->kind == SHARED_GATHERV;
 
     return !sends || call->root == run->machine.group->rank || !shared_is_next(&run->shared) ||
            run->shared.way == TREE;
@@ -341,6 +417,8 @@ static void release(struct machine *machine)
 
     fallback_release(&run->fallback);
     collective_release(&run->collective);
+    free(run->rest);
+    run->rest = NULL;
     run->released = true;
     if (run->abandoned && !run->running)
         return;
@@ -408,10 +486,15 @@ bool shared_run_fell_back(const struct machine *machine)
     return shared_run_is(machine) && run_of_const(machine)->fell_back;
 }
 
+static bool is_in_arena(const struct shared_run *run)
+{
+    return run->has_ticks && run->shared.arena->state == ARENA_READY;
+}
+
 bool shared_run_is_there(const struct machine *machine)
 {
-    return shared_run_is(machine) && run_of_const(machine)->has_ticks &&
-           run_of_const(machine)->shared.arena->state == ARENA_READY;
+    return shared_run_is(machine) && is_in_arena(run_of_const(machine)) &&
+           !shared_is_vector(run_of_const(machine)->shared.call.kind);
 }
 
 bool shared_run_misses(const struct machine *machine, uint32_t endpoint)
@@ -424,7 +507,7 @@ bool shared_run_disagrees(const struct machine *machine, uint32_t word)
 {
     const struct shared_machine *shared = &run_of_const(machine)->shared;
 
-    return shared_run_is_there(machine) && !shared->abandoned &&
+    return shared_run_is(machine) && is_in_arena(run_of_const(machine)) && !shared->abandoned &&
            ((shared->stamp ^ word >> SHARED_CHECK_SHIFT) & ARENA_CHECK_MASK) != 0;
 }
 
@@ -440,6 +523,7 @@ int shared_make(struct group *group, const struct algorithm *row, struct collect
     machine_init(&run->machine, &shared_machine_ops, group);
     run->fallback = (struct fallback){.done = fallback_done};
     run->running = run->has_ticks = run->keeps = false;
+    run->rest = NULL;
     run->abandoned = run->released = run->again = false;
     run->tree = row->tree;
     run->collective = *collective;

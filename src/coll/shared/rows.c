@@ -30,7 +30,7 @@ static void read_map(const struct area_map *map, uint32_t block, uint64_t offset
     type_pack(to, &cursor, bytes, PAMI_DATA_COPY, NULL);
 }
 
-static void write_map(const struct area_map *map, uint32_t block, uint64_t offset, uint64_t bytes,
+void shared_write_map(const struct area_map *map, uint32_t block, uint64_t offset, uint64_t bytes,
                       const char *from)
 {
     struct message_place place;
@@ -48,7 +48,7 @@ static void write_map(const struct area_map *map, uint32_t block, uint64_t offse
 }
 
 /* From the source's block `from` to the destination's block `to`, without a slot. */
-static void copy_own(const struct shared_machine *machine, uint32_t from, uint32_t to,
+void shared_copy_own(const struct shared_machine *machine, uint32_t from, uint32_t to,
                      uint64_t offset, uint64_t bytes)
 {
     struct message_place source, target;
@@ -153,7 +153,7 @@ static const char *take_operands(const struct shared_machine *machine, uint64_t 
 
     combine_slots(machine, index, count, shift, own_block, start, bytes, into);
     if (!direct)
-        write_map(&call->recv, 0, start, bytes, into);
+        shared_write_map(&call->recv, 0, start, bytes, into);
     return into;
 }
 
@@ -225,7 +225,7 @@ static void copy_far(const struct shared_machine *machine, char *slot, const cha
 }
 
 /* From the source into the own slot. */
-static void fill_slot(const struct shared_machine *machine, uint32_t block, uint64_t offset,
+void shared_fill_slot(const struct shared_machine *machine, uint32_t block, uint64_t offset,
                       uint64_t bytes, char *slot)
 {
     const struct area_map *send = &machine->call.send;
@@ -251,7 +251,8 @@ static void post_own(struct shared_machine *machine, uint64_t index)
             ? bytes_of(machine, rank, index)
             : shared_piece(machine->call.bytes, start_of(machine, index), machine->segment);
 
-    fill_slot(machine, 0, start_of(machine, index), bytes, shared_slot(machine, index, rank));
+    shared_fill_slot(machine, 0, start_of(machine, index), bytes,
+                     shared_slot(machine, index, rank));
 }
 
 /* A block for each of the others. */
@@ -262,8 +263,8 @@ static void post_parts(struct shared_machine *machine, uint64_t index)
 
     for (uint32_t i = 0; i < arena->size; i++)
         if (i != arena->rank)
-            fill_slot(machine, i, start_of(machine, index), bytes_of(machine, i, index),
-                      slot + i * machine->part);
+            shared_fill_slot(machine, i, start_of(machine, index), bytes_of(machine, i, index),
+                             slot + i * machine->part);
 }
 
 /* ---- taking ---- */
@@ -276,8 +277,9 @@ static void take_nothing(struct shared_machine *machine, uint64_t index)
 static void take_broadcast(struct shared_machine *machine, uint64_t index)
 {
     if (!is_root(machine))
-        write_map(&machine->call.recv, 0, start_of(machine, index), bytes_of(machine, 0, index),
-                  shared_slot(machine, index, machine->call.root));
+        shared_write_map(&machine->call.recv, 0, start_of(machine, index),
+                         bytes_of(machine, 0, index),
+                         shared_slot(machine, index, machine->call.root));
 }
 
 static void take_combined(struct shared_machine *machine, uint64_t index)
@@ -307,8 +309,8 @@ static void take_others(struct shared_machine *machine, uint64_t index)
 
     for (uint32_t i = 0; i < arena->size; i++)
         if (i != arena->rank)
-            write_map(&machine->call.recv, i, start_of(machine, index), bytes_of(machine, i, index),
-                      shared_slot(machine, index, i));
+            shared_write_map(&machine->call.recv, i, start_of(machine, index),
+                             bytes_of(machine, i, index), shared_slot(machine, index, i));
 }
 
 static void take_allgather(struct shared_machine *machine, uint64_t index)
@@ -316,7 +318,7 @@ static void take_allgather(struct shared_machine *machine, uint64_t index)
     uint32_t rank = machine->arena->rank;
 
     take_others(machine, index);
-    copy_own(machine, 0, rank, start_of(machine, index), bytes_of(machine, rank, index));
+    shared_copy_own(machine, 0, rank, start_of(machine, index), bytes_of(machine, rank, index));
 }
 
 static void take_gather(struct shared_machine *machine, uint64_t index)
@@ -326,7 +328,7 @@ static void take_gather(struct shared_machine *machine, uint64_t index)
     if (!is_root(machine))
         return;
     take_others(machine, index);
-    copy_own(machine, 0, rank, start_of(machine, index), bytes_of(machine, rank, index));
+    shared_copy_own(machine, 0, rank, start_of(machine, index), bytes_of(machine, rank, index));
 }
 
 static void take_scatter(struct shared_machine *machine, uint64_t index)
@@ -335,10 +337,11 @@ static void take_scatter(struct shared_machine *machine, uint64_t index)
     uint64_t start = start_of(machine, index), bytes = bytes_of(machine, arena->rank, index);
 
     if (is_root(machine))
-        copy_own(machine, arena->rank, 0, start, bytes);
+        shared_copy_own(machine, arena->rank, 0, start, bytes);
     else
-        write_map(&machine->call.recv, 0, start, bytes,
-                  shared_slot(machine, index, machine->call.root) + arena->rank * machine->part);
+        shared_write_map(&machine->call.recv, 0, start, bytes,
+                         shared_slot(machine, index, machine->call.root) +
+                             arena->rank * machine->part);
 }
 
 static void take_alltoall(struct shared_machine *machine, uint64_t index)
@@ -348,9 +351,10 @@ static void take_alltoall(struct shared_machine *machine, uint64_t index)
 
     for (uint32_t i = 0; i < arena->size; i++)
         if (i != arena->rank)
-            write_map(&machine->call.recv, i, start, bytes_of(machine, i, index),
-                      shared_slot(machine, index, i) + arena->rank * machine->part);
-    copy_own(machine, arena->rank, arena->rank, start, bytes_of(machine, arena->rank, index));
+            shared_write_map(&machine->call.recv, i, start, bytes_of(machine, i, index),
+                             shared_slot(machine, index, i) + arena->rank * machine->part);
+    shared_copy_own(machine, arena->rank, arena->rank, start,
+                    bytes_of(machine, arena->rank, index));
 }
 
 static void take_reduce_scatter(struct shared_machine *machine, uint64_t index)
@@ -377,8 +381,8 @@ static void post_split(struct shared_machine *machine, uint64_t index)
 
     for (uint32_t i = 0; i < arena->size; i++)
         if (i != arena->rank)
-            fill_slot(machine, 0, start_of(machine, index) + i * machine->part,
-                      part_bytes(machine, index, i), slot + i * machine->part);
+            shared_fill_slot(machine, 0, start_of(machine, index) + i * machine->part,
+                             part_bytes(machine, index, i), slot + i * machine->part);
 }
 
 static void take_split(struct shared_machine *machine, uint64_t index)
@@ -404,9 +408,9 @@ void shared_take_stage(struct shared_machine *machine, uint64_t index)
 
     for (uint32_t i = 0; i < arena->size; i++)
         if (i != arena->rank)
-            write_map(&machine->call.recv, 0, start_of(machine, index) + i * machine->part,
-                      part_bytes(machine, index, i),
-                      shared_slot(machine, index, i) + i * machine->part);
+            shared_write_map(&machine->call.recv, 0, start_of(machine, index) + i * machine->part,
+                             part_bytes(machine, index, i),
+                             shared_slot(machine, index, i) + i * machine->part);
 }
 
 /* ---- crowded arenas ---- */
@@ -425,7 +429,7 @@ void shared_combine_all(struct shared_machine *machine, char *result)
 
 void shared_take_result(struct shared_machine *machine, const char *result)
 {
-    write_map(&machine->call.recv, 0, 0, machine->call.bytes, result);
+    shared_write_map(&machine->call.recv, 0, 0, machine->call.bytes, result);
 }
 
 /* ---- trees ---- */
@@ -440,7 +444,7 @@ void shared_fill(const struct shared_machine *machine, uint64_t index, char *slo
     uint64_t bytes = bytes_of(machine, 0, index);
 
     if (bytes != 0)
-        fill_slot(machine, 0, start_of(machine, index), bytes, slot);
+        shared_fill_slot(machine, 0, start_of(machine, index), bytes, slot);
 }
 
 /* From the last child's to the own one. */
@@ -459,7 +463,8 @@ void shared_combine_below(const struct shared_machine *machine, uint64_t index, 
 
 void shared_write(const struct shared_machine *machine, uint64_t index, const char *from)
 {
-    write_map(&machine->call.recv, 0, start_of(machine, index), bytes_of(machine, 0, index), from);
+    shared_write_map(&machine->call.recv, 0, start_of(machine, index), bytes_of(machine, 0, index),
+                     from);
 }
 
 /* ---- the table ---- */
@@ -473,6 +478,9 @@ const struct shared_row shared_rows[SHARED_KINDS] = {
     [SHARED_SCATTER] = {"scatter", is_root, post_parts, from_root, take_scatter},
     [SHARED_ALLGATHER] = {"allgather", everybody, post_own, all, take_allgather},
     [SHARED_ALLTOALL] = {"alltoall", everybody, post_parts, all, take_alltoall},
+    [SHARED_GATHERV] = {"gatherv", is_not_root, shared_post_vector, to_root, shared_take_vector},
+    [SHARED_SCATTERV] = {"scatterv", is_root, shared_post_vector, from_root, shared_take_vector},
+    [SHARED_ALLTOALLV] = {"alltoallv", everybody, shared_post_vector, all, shared_take_vector},
     [SHARED_SCAN] = {"scan", everybody, post_own, lower, take_scan},
     [SHARED_REDUCE_SCATTER] = {"reduce_scatter", everybody, post_parts, all, take_reduce_scatter},
 };

@@ -42,6 +42,9 @@ enum shared_kind {
     SHARED_ALLTOALL,
     SHARED_SCAN,
     SHARED_REDUCE_SCATTER,
+    SHARED_GATHERV, /* from here on: see vector.c */
+    SHARED_SCATTERV,
+    SHARED_ALLTOALLV,
     SHARED_KINDS
 };
 
@@ -51,7 +54,10 @@ struct shared_call {
     uint32_t root;
     uint64_t bytes;              /* of the message, or of the largest block */
     const uint64_t *block_bytes; /* allgather, reduce_scatter: of each block; NULL: all `bytes` */
-    struct area_map send;        /* own block, or all blocks where each goes elsewhere */
+    /* gatherv, scatterv, alltoallv: of each block, where this member knows them; and its own. */
+    const uint64_t *sent_bytes, *received_bytes;
+    uint64_t own_bytes;
+    struct area_map send; /* own block, or all blocks where each goes elsewhere */
     struct area_map recv;
     bool in_place;   /* the own block is where it has to be */
     bool exclusive;  /* scan */
@@ -164,7 +170,8 @@ bool shared_misses(const struct shared_machine *machine, uint32_t endpoint);
 bool shared_has_not_come(const struct shared_machine *machine, enum arena_kind kind, uint64_t index,
                          uint32_t member);
 
-/* Of row.c: a machine of these rows; it is in its arena, as all members are; see above. */
+/* Of row.c: a machine of these rows; it is in its arena, as all members are, none of which sends
+ * messages; see above. */
 bool shared_run_is(const struct machine *machine);
 bool shared_run_fell_back(const struct machine *machine);
 bool shared_run_is_there(const struct machine *machine);
@@ -200,6 +207,22 @@ void shared_fill(const struct shared_machine *machine, uint64_t index, char *slo
 uint64_t shared_segment_bytes(const struct shared_machine *machine, uint64_t index);
 /* A segment to the destination. */
 void shared_write(const struct shared_machine *machine, uint64_t index, const char *from);
+
+/* The own data of a block into a slot; data to the destination; from the source's block `from` to
+ * the destination's block `to`, without a slot. */
+void shared_fill_slot(const struct shared_machine *machine, uint32_t block, uint64_t offset,
+                      uint64_t bytes, char *slot);
+void shared_write_map(const struct area_map *map, uint32_t block, uint64_t offset, uint64_t bytes,
+                      const char *from);
+void shared_copy_own(const struct shared_machine *machine, uint32_t from, uint32_t to,
+                     uint64_t offset, uint64_t bytes);
+
+/* vector.c: a block of so many bytes goes through the arena, which is ready; nothing that this
+ * member posts needs its buffer. */
+bool shared_takes_block(const struct shared_machine *machine, uint64_t bytes);
+bool shared_vector_is_inline(const struct shared_machine *machine);
+void shared_post_vector(struct shared_machine *machine, uint64_t index);
+void shared_take_vector(struct shared_machine *machine, uint64_t index);
 
 /* processor.c: this member arrives at its tick; then, does it wait for members elsewhere only? */
 void shared_sit_down(struct shared_machine *machine);
@@ -252,7 +275,13 @@ void shared_runs_init(struct shared *shared); /* row.c */
 /* The source has a block for each member. */
 static inline bool shared_sends_blocks(enum shared_kind kind)
 {
-    return kind == SHARED_SCATTER || kind == SHARED_ALLTOALL || kind == SHARED_REDUCE_SCATTER;
+    return kind == SHARED_SCATTER || kind == SHARED_ALLTOALL || kind == SHARED_REDUCE_SCATTER ||
+           kind == SHARED_SCATTERV || kind == SHARED_ALLTOALLV;
+}
+
+static inline bool shared_is_vector(enum shared_kind kind)
+{
+    return kind >= SHARED_GATHERV;
 }
 
 static inline uint64_t shared_block_bytes(const struct shared_call *call, uint32_t block)
