@@ -243,6 +243,25 @@ static void part_lost(pami_context_t context, void *cookie, pami_result_t result
     am_part_free(cookie);
 }
 
+/* Its geometry is over, so no dispatch function will ever see it. */
+static void part_drop(struct am_part *part)
+{
+    const struct message_place nothing = {.address = NULL};
+    struct receive *deferred = part->deferred;
+
+    if (part->wire.kind >= AM_GATHER)
+        refuse(part->am->context, part->origin, &part->wire);
+    if (deferred == NULL) {
+        am_part_free(part);
+        return;
+    }
+    list_remove(&part->link);
+    list_push_back(&part->am->parts, &part->link);
+    part->deferred = NULL;
+    part->result = PAMI_ERROR;
+    message_resume(deferred, &nothing, part_done, part);
+}
+
 static bool is_held(const struct am *am, const struct am_wire *wire)
 {
     struct list *item;
@@ -293,6 +312,14 @@ static void on_message(pami_context_t handle, void *cookie, const void *header, 
         am_answer(am, &wire, origin, data, recv);
         return;
     }
+    if (unlikely(geometry_find(context, wire.identity) == NULL) &&
+        geometry_is_over(context, wire.identity)) {
+        if (wire.kind >= AM_GATHER)
+            refuse(context, origin, &wire);
+        if (recv != NULL)
+            message_accept(recv, &(const struct message_place){.address = NULL}, NULL, NULL);
+        return;
+    }
     part = am_part_new(am, &wire, origin, (const char *)header + sizeof(wire),
                        header_bytes - sizeof(wire));
     if (part == NULL || !take_data(part, data, recv)) {
@@ -336,6 +363,23 @@ void am_group_closed(struct group *group)
             free(row);
         }
     }
+}
+
+size_t am_sweep(struct context *context)
+{
+    struct am *am = context->am;
+    struct list *item, *following;
+    size_t dropped = 0;
+
+    list_for_each_safe (item, following, &am->held) {
+        struct am_part *part = list_entry(item, struct am_part, link);
+
+        if (!geometry_is_over(context, part->wire.identity))
+            continue;
+        part_drop(part);
+        dropped++;
+    }
+    return dropped;
 }
 
 int am_set(struct group *group, uint64_t id, pami_dispatch_callback_function fn, void *cookie)

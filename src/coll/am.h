@@ -8,7 +8,8 @@
  * Every member gets one message from the initiator, with the user's header behind a struct am_wire.
  * Its dispatch function says where the data goes (broadcast, scatter) or what is contributed
  * (gather, reduce), which travels back in one answer. Messages for a geometry or an id that is not
- * known yet are kept, in order; a rendezvous does not begin before.
+ * known yet are kept, in order; a rendezvous does not begin before. Those for a geometry that this
+ * member has destroyed are dropped, and an initiator that waits for an answer is told.
  *
  * One struct am per context, which owns everything here.
  */
@@ -88,6 +89,9 @@ void am_detach(struct context *context);
 void am_group_opened(struct group *group);
 /* Forget the ids of the group, and what is held for it. */
 void am_group_closed(struct group *group);
+
+/* Now and then: drops what waits for geometries that this member has destroyed; how many. */
+size_t am_sweep(struct context *context);
 
 /* PAMI_Collective for the types PAMI_XFER_AM*; texts name PAMI_Collective. */
 pami_result_t am_collective(struct group *group, pami_xfer_type_t type, const pami_xfer_t *xfer);

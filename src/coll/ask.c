@@ -4,6 +4,7 @@
 #include "coll/ask.h"
 
 #include "coll/aggregate/aggregate.h"
+#include "coll/am.h"
 #include "coll/coll.h"
 #include "coll/engine.h"
 #include "coll/gone.h"
@@ -49,7 +50,8 @@ static size_t look(struct context *context, bool now)
         if (++asked == ASK_MOST && !now)
             break;
     }
-    return asked + shared_ask(context->shared, now) + aggregate_ask(context->coll->aggregate, now);
+    return asked + am_sweep(context) + shared_ask(context->shared, now) +
+           aggregate_ask(context->coll->aggregate, now);
 }
 
 void ask_tended(struct context *context)
