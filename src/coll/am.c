@@ -13,6 +13,7 @@
 #include "type/type.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/option.h"
 
 /* ---- ids ---- */
 
@@ -58,8 +59,55 @@ struct am_part *am_part_new(struct am *am, const struct am_wire *wire, uint32_t 
     return part;
 }
 
+/* ---- what waits ---- */
+
+/* Counts it, as waiting for the program or for a creation. */
+static void part_wait(struct am_part *part)
+{
+    struct am *am = part->am;
+
+    part->counted = sizeof(*part) + part->header_bytes;
+    if (part->deferred != NULL)
+        part->counted += message_deferred_bytes(part->deferred);
+    else if (part->data != NULL)
+        part->counted += part->wire.bytes;
+    am->context->counters[COUNTER_HELD]++;
+    part->early = !geometry_is_known(am->context, part->wire.identity);
+    if (!part->early) {
+        message_held(am->context, part->counted);
+        return;
+    }
+    if (am->early_bytes <= am->early_limit && am->early_bytes + part->counted > am->early_limit)
+        log_warn("PAMI_HOLD_BYTES: %zu bytes of active-message collectives wait for geometries "
+                 "that are being created; receiving goes on",
+                 am->early_bytes + part->counted);
+    am->early_bytes += part->counted;
+}
+
+static void part_wait_no_more(struct am_part *part)
+{
+    if (part->counted == 0)
+        return;
+    if (part->early)
+        part->am->early_bytes -= part->counted;
+    else
+        message_held_less(part->am->context, part->counted);
+    part->counted = 0;
+}
+
+/* Its geometry is known by now. */
+static void part_not_early(struct am_part *part)
+{
+    if (part->counted == 0 || !part->early)
+        return;
+    part->early = false;
+    part->am->early_bytes -= part->counted;
+    message_held(part->am->context, part->counted);
+}
+
 void am_part_free(struct am_part *part)
 {
+    part_wait_no_more(part);
     list_remove(&part->link);
     type_unref(part->type);
     free(part->header);
@@ -170,6 +218,7 @@ void am_part_dispatch(struct am_part *part, struct group *group, const struct am
     pami_geometry_t geometry = group->geometry;
     pami_recv_t *recv = &part->recv;
 
+    part_wait_no_more(part);
     list_remove(&part->link);
     list_push_back(&part->am->parts, &part->link);
     *recv = (pami_recv_t){.type = PAMI_TYPE_BYTE, .data_fn = PAMI_DATA_COPY};
@@ -226,6 +275,8 @@ static void run_held(struct am *am)
                 again = true;
                 break;
             }
+            if (group != NULL)
+                part_not_early(part);
         }
     }
 }
@@ -255,6 +306,7 @@ static void part_drop(struct am_part *part)
         am_part_free(part);
         return;
     }
+    part_wait_no_more(part);
     list_remove(&part->link);
     list_push_back(&part->am->parts, &part->link);
     part->deferred = NULL;
@@ -294,9 +346,10 @@ static void on_message(pami_context_t handle, void *cookie, const void *header, 
 {
     struct context *context = handle;
     struct am *am = cookie;
+    const struct am_row *row;
+    struct group *group;
     struct am_wire wire;
     struct am_part *part;
-    bool in_order;
 
     if (header_bytes < sizeof(wire)) {
         log_warn("refused an active-message collective without its description");
@@ -312,8 +365,8 @@ static void on_message(pami_context_t handle, void *cookie, const void *header, 
         am_answer(am, &wire, origin, data, recv);
         return;
     }
-    if (unlikely(geometry_find(context, wire.identity) == NULL) &&
-        geometry_is_over(context, wire.identity)) {
+    group = geometry_find(context, wire.identity);
+    if (unlikely(group == NULL) && geometry_is_over(context, wire.identity)) {
         if (wire.kind >= AM_GATHER)
             refuse(context, origin, &wire);
         if (recv != NULL)
@@ -331,12 +384,14 @@ static void on_message(pami_context_t handle, void *cookie, const void *header, 
             am_part_free(part);
         return;
     }
-    in_order = !is_held(am, &wire);
+    row = is_held(am, &wire) ? NULL : am_row_find(am, wire.identity, wire.id);
     list_push_back(&am->held, &part->link);
     /* What was deferred is resumed when its handler has returned. */
-    if (in_order && recv == NULL)
-        run_held(am);
-    else if (in_order)
+    if (group == NULL || row == NULL)
+        part_wait(part);
+    else if (recv == NULL)
+        part_run(part, group, row);
+    else
         context_complete(context, run_held_later, am, PAMI_SUCCESS);
 }
 
@@ -419,6 +474,7 @@ int am_attach(struct context *context)
     if (am == NULL)
         return -ENOMEM;
     am->context = context;
+    am->early_limit = option_bytes(OPT_HOLD_BYTES);
     list_init(&am->rows);
     list_init(&am->held);
     list_init(&am->parts);

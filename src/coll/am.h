@@ -8,8 +8,11 @@
  * Every member gets one message from the initiator, with the user's header behind a struct am_wire.
  * Its dispatch function says where the data goes (broadcast, scatter) or what is contributed
  * (gather, reduce), which travels back in one answer. Messages for a geometry or an id that is not
- * known yet are kept, in order; a rendezvous does not begin before. Those for a geometry that this
- * member has destroyed are dropped, and an initiator that waits for an answer is told.
+ * known yet are kept, in order; a rendezvous does not begin before. What waits for the program
+ * counts as held messages do, up to PAMI_HOLD_BYTES (p2p/message.h). What waits for the end of a
+ * creation does not: the context has to go on reading for that. When it is more, a warning says so.
+ * Messages for a geometry that this member has destroyed are dropped, and an initiator that waits
+ * for an answer is told.
  *
  * One struct am per context, which owns everything here.
  */
@@ -57,6 +60,8 @@ struct am_row {
 struct am_part {
     struct list link; /* in am.held until the dispatch function has been called, then in am.parts */
     struct am *am;
+    size_t counted; /* bytes of memory, while it waits; 0: it does not */
+    bool early;     /* counted in am.early_bytes: its geometry is not known */
     struct am_wire wire;
     uint32_t origin;
     char *header; /* the user's, owned, aligned; not NULL */
@@ -77,6 +82,7 @@ struct am {
     struct list held;  /* parts that wait for their geometry or id, oldest first */
     struct list parts; /* those whose dispatch function has been called */
     struct list operations;
+    size_t early_bytes, early_limit;
     uint32_t numbers; /* operations begun */
     struct message_watch watch;
 };

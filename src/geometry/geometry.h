@@ -142,6 +142,9 @@ struct group *geometry_find(struct context *context, uint64_t identity);
 typedef bool geometry_looker(struct context *context, const struct topology *members);
 bool geometry_look(struct context *context, uint64_t identity, geometry_looker *look);
 
+/* Here there is one that is ready: group or not, only the program keeps it from being used. */
+bool geometry_is_known(struct context *context, uint64_t identity);
+
 /* This task, which was a member of it, has destroyed the geometry with this identity. False also
  * while that cannot be told because one is being created. */
 bool geometry_is_over(struct context *context, uint64_t identity);

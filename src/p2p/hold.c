@@ -1,8 +1,49 @@
 /*
  * Messages for dispatch ids that are not registered yet: they wait in their row, in order, without
  * blocking other ids, and are delivered from an advance after the id has been registered.
+ *
+ * All that waits for the program is counted, also what floors above keep. When it is too much the
+ * context's ports are not read, so what else comes waits at its senders.
  */
 #include "p2p/p2p.h"
+
+#include "p2p/message.h"
+#include "util/log.h"
+
+void message_held(struct context *context, size_t bytes)
+{
+    struct p2p *p2p = context->p2p;
+
+    p2p->held_bytes += bytes;
+    if (p2p->held_bytes <= p2p->hold_limit || context->paused)
+        return;
+    log_warn("PAMI_HOLD_BYTES: %zu bytes wait for dispatch ids that are not registered; "
+             "receiving stops until one is",
+             p2p->held_bytes);
+    context->paused = true;
+}
+
+void message_held_less(struct context *context, size_t bytes)
+{
+    struct p2p *p2p = context->p2p;
+
+    p2p->held_bytes -= bytes;
+    if (context->paused && p2p->held_bytes <= p2p->hold_limit / 2)
+        context->paused = false;
+}
+
+void receive_held_more(struct p2p *p2p, struct receive *receive, size_t bytes)
+{
+    receive->counted += bytes;
+    message_held(p2p->context, bytes);
+}
+
+void receive_held_less(struct p2p *p2p, struct receive *receive)
+{
+    if (receive->counted != 0)
+        message_held_less(p2p->context, receive->counted);
+    receive->counted = 0;
+}
 
 bool p2p_hold(struct p2p *p2p, struct receive *receive)
 {
@@ -15,6 +56,7 @@ bool p2p_hold(struct p2p *p2p, struct receive *receive)
         list_init(&row->release);
     }
     receive->held = true;
+    receive_held_more(p2p, receive, sizeof(*receive) + receive->header_bytes);
     p2p->context->counters[COUNTER_HELD]++;
     list_push_back(&row->held, &receive->queue);
     /* Registered since, but older messages are still on their way out of the list. */

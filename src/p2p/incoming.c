@@ -58,15 +58,6 @@ struct receive *receive_new(struct p2p *p2p, struct peer *peer, const struct pac
     return receive;
 }
 
-/* The message does not wait for its id any more. */
-void receive_held_less(struct p2p *p2p, struct receive *receive)
-{
-    p2p->held_bytes -= receive->counted;
-    receive->counted = 0;
-    if (p2p->context->paused && p2p->held_bytes <= p2p->hold_limit / 2)
-        p2p->context->paused = false;
-}
-
 void receive_free(struct p2p *p2p, struct receive *receive)
 {
     handle_drop(&p2p->handles, receive->handle);
@@ -120,16 +111,8 @@ static bool need_buffer(struct p2p *p2p, struct receive *receive)
     receive->buffer = malloc(receive->data_bytes);
     if (receive->buffer == NULL)
         return false;
-    if (!receive->held)
-        return true;
-    receive->counted = receive->data_bytes;
-    p2p->held_bytes += receive->counted;
-    if (p2p->held_bytes > p2p->hold_limit && !p2p->context->paused) {
-        log_warn("PAMI_HOLD_BYTES: %zu bytes wait for dispatch ids that are not registered; "
-                 "receiving stops until one is",
-                 p2p->held_bytes);
-        p2p->context->paused = true;
-    }
+    if (receive->held)
+        receive_held_more(p2p, receive, receive->data_bytes);
     return true;
 }
 

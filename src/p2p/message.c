@@ -300,6 +300,11 @@ struct receive *message_defer(pami_recv_t *recv, pami_event_function lost, void 
     return receive;
 }
 
+size_t message_deferred_bytes(const struct receive *receive)
+{
+    return sizeof(*receive) + (receive->mode == MESSAGE_STREAM ? receive->data_bytes : 0);
+}
+
 void message_resume(struct receive *receive, const struct message_place *place,
                     pami_event_function done, void *cookie)
 {

@@ -93,6 +93,14 @@ void message_accept(pami_recv_t *recv, const struct message_place *place, pami_e
  */
 struct receive *message_defer(pami_recv_t *recv, pami_event_function lost, void *cookie);
 
+/* Memory that a message which waits takes here: all its data, unless a rendezvous brings it. */
+size_t message_deferred_bytes(const struct receive *receive);
+
+/* Memory in which messages wait until the program registers what they are for: as much more, or
+ * less. With more than PAMI_HOLD_BYTES the context's ports are not read, and a warning says so. */
+void message_held(struct context *context, size_t bytes);
+void message_held_less(struct context *context, size_t bytes);
+
 /* As message_accept, for a message that waits; `done` may be called before this returns. */
 void message_resume(struct receive *receive, const struct message_place *place,
                     pami_event_function done, void *cookie);

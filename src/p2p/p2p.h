@@ -165,7 +165,7 @@ struct receive {
     struct exposure exposure; /* pull: of the data there, id 0: of no need */
     char *header;             /* owned, header_bytes long; NULL when header_bytes == 0 */
     char *buffer;             /* owned: data of a held or an immediate message */
-    size_t counted;           /* bytes of it that count as held */
+    size_t counted;           /* bytes that count as held, of data, header and of this itself */
     char *target;             /* contiguous destination, NULL: through the sink, or discarded */
     bool discard;
     pami_result_t result;
@@ -337,7 +337,6 @@ protocol_handler p2p_handle_message;
 protocol_handler p2p_handle_stream;
 protocol_handler p2p_handle_reset;
 void receive_deliver(struct p2p *p2p, struct receive *receive);
-void receive_held_less(struct p2p *p2p, struct receive *receive);
 void receive_free(struct p2p *p2p, struct receive *receive);
 void receive_open(struct receive *receive);
 void receive_take(struct receive *receive, const char *bytes, size_t count);
@@ -346,6 +345,9 @@ void receive_finish(struct p2p *p2p, struct receive *receive, pami_result_t resu
 
 /* hold.c */
 bool p2p_hold(struct p2p *p2p, struct receive *receive);
+/* `bytes` more of it wait for its id; it does not wait any more. */
+void receive_held_more(struct p2p *p2p, struct receive *receive, size_t bytes);
+void receive_held_less(struct p2p *p2p, struct receive *receive);
 int p2p_deliver_held(struct p2p *p2p);
 void p2p_release(struct p2p *p2p, struct dispatch *row);
 
