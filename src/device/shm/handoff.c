@@ -79,51 +79,55 @@ int handoff_listen(const char *name)
     return fd;
 }
 
-static int send_descriptor(int to, int fd)
-{
-    char byte = 1;
-    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+/* A message of one byte with room for one descriptor. */
+struct descriptor_message {
+    char byte;
+    struct iovec part;
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control;
-    struct msghdr message = {
-        .msg_iov = &part,
+    struct msghdr message;
+};
+
+static void descriptor_message_init(struct descriptor_message *of)
+{
+    memset(of, 0, sizeof(*of));
+    of->byte = 1;
+    of->part = (struct iovec){.iov_base = &of->byte, .iov_len = 1};
+    of->message = (struct msghdr){
+        .msg_iov = &of->part,
         .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = sizeof(control.bytes),
+        .msg_control = of->control.bytes,
+        .msg_controllen = sizeof(of->control.bytes),
     };
+}
+
+static int send_descriptor(int to, int fd)
+{
+    struct descriptor_message of;
     struct cmsghdr *head;
 
-    memset(&control, 0, sizeof(control));
-    head = CMSG_FIRSTHDR(&message);
+    descriptor_message_init(&of);
+    head = CMSG_FIRSTHDR(&of.message);
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;
     head->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(head), &fd, sizeof(fd));
-    return sendmsg(to, &message, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+    return sendmsg(to, &of.message, MSG_NOSIGNAL) == 1 ? 0 : -errno;
 }
 
 static int receive_descriptor(int from, int *fd)
 {
-    char byte;
-    struct iovec part = {.iov_base = &byte, .iov_len = 1};
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct msghdr message = {
-        .msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = sizeof(control.bytes),
-    };
+    struct descriptor_message of;
     struct cmsghdr *head;
-    ssize_t count = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+    ssize_t count;
 
+    descriptor_message_init(&of);
+    count = recvmsg(from, &of.message, MSG_CMSG_CLOEXEC);
     if (count <= 0)
         return count < 0 ? -errno : -ECONNRESET;
-    head = CMSG_FIRSTHDR(&message);
+    head = CMSG_FIRSTHDR(&of.message);
     if (head == NULL || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof(int)))
         return -EPROTO;
     memcpy(fd, CMSG_DATA(head), sizeof(*fd));
