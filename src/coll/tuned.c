@@ -131,33 +131,24 @@ static void write_card(struct choice_list *list, char *text, size_t room)
         snprintf(text, room, "%s", NO_TABLE);
 }
 
-static int put_card(struct client_core *core, const char *client)
+/* Publishes this task's lines, or reads those that were published. */
+static int move_card(struct client_core *core, const char *client, bool publishes)
 {
     char key[BOOTSTRAP_KEY_MAX + 1];
     char *text = malloc(BOOTSTRAP_VALUE_MAX + 1);
-    int error = -ENOMEM;
+    int error;
 
     if (text == NULL)
-        return error;
+        return -ENOMEM;
     key_of(client, key);
-    write_card(core->choices, text, BOOTSTRAP_VALUE_MAX + 1);
-    error = bootstrap_put(core->bootstrap, key, text);
-    free(text);
-    return error;
-}
-
-static int get_card(struct client_core *core, const char *client)
-{
-    char key[BOOTSTRAP_KEY_MAX + 1];
-    char *text = malloc(BOOTSTRAP_VALUE_MAX + 1);
-    int error = -ENOMEM;
-
-    if (text == NULL)
-        return error;
-    key_of(client, key);
-    error = bootstrap_get(core->bootstrap, key, text, BOOTSTRAP_VALUE_MAX + 1);
-    if (error == 0 && strcmp(text, NO_TABLE) != 0)
-        error = read_lines(NULL, text, strlen(text), ';', core->choices);
+    if (publishes) {
+        write_card(core->choices, text, BOOTSTRAP_VALUE_MAX + 1);
+        error = bootstrap_put(core->bootstrap, key, text);
+    } else {
+        error = bootstrap_get(core->bootstrap, key, text, BOOTSTRAP_VALUE_MAX + 1);
+        if (error == 0 && strcmp(text, NO_TABLE) != 0)
+            error = read_lines(NULL, text, strlen(text), ';', core->choices);
+    }
     free(text);
     return error;
 }
@@ -192,13 +183,13 @@ int tuned_offer(struct client_core *core, const char *key)
     if (*path != '\0' && tuned_read(path, core->choices) == -ENOMEM)
         return fail(-ENOMEM);
     if (has_cards(core))
-        error = put_card(core, key);
+        error = move_card(core, key, true);
     return error == 0 ? 0 : fail(error);
 }
 
 int tuned_join(struct client_core *core, const char *key)
 {
-    int error = has_cards(core) && core->task != 0 ? get_card(core, key) : 0;
+    int error = has_cards(core) && core->task != 0 ? move_card(core, key, false) : 0;
 
     return error == 0 ? 0 : fail(error);
 }
