@@ -299,6 +299,27 @@ static bool is_plain_otherwise(struct servers *servers, pami_context_t handle,
            plain_otherwise(servers, context, kind, bytes);
 }
 
+/* A put or a get, the other is NULL, goes to a server; large ones go in pieces to several. */
+static pami_result_t hand_transfer(struct request_call *call, const pami_put_simple_t *put,
+                                   const pami_get_simple_t *get, struct server *server)
+{
+    const pami_rma_t *rma = put != NULL ? &put->rma : &get->rma;
+    unsigned pieces = split_pieces(call, put != NULL ? &put->addr : &get->addr);
+    struct request *request;
+
+    if (pieces > 1)
+        return split_hand(call, put, get, pieces);
+    request = request_new(call->lane, call->kind);
+    if (request == NULL)
+        return request_no_memory(call);
+    if (put != NULL)
+        request->call.put = *put;
+    else
+        request->call.get = *get;
+    request_events(request, rma->cookie, rma->done_fn, put != NULL ? put->put.rdone_fn : NULL);
+    return request_hand(call, request, server);
+}
+
 /* Not inlined, so that a plain call saves no registers. */
 __attribute__((noinline)) static pami_result_t put_otherwise(pamix_servers_t servers,
                                                              pami_context_t context,
@@ -307,9 +328,7 @@ __attribute__((noinline)) static pami_result_t put_otherwise(pamix_servers_t ser
 {
     struct request_call call;
     pami_result_t result;
-    struct request *request;
     struct server *server;
-    unsigned pieces;
 
     if (parameters != NULL &&
         is_plain_otherwise(servers, context, REQUEST_PUT, parameters->rma.bytes, flags))
@@ -322,16 +341,7 @@ __attribute__((noinline)) static pami_result_t put_otherwise(pamix_servers_t ser
     call.dest = parameters->rma.dest;
     if (!request_choose(&call, &server))
         return made(&call, PAMI_Put(context, (pami_put_simple_t *)parameters));
-    pieces = split_pieces(&call, &parameters->addr);
-    if (pieces > 1)
-        return split_hand(&call, parameters, NULL, pieces);
-    request = request_new(call.lane, call.kind);
-    if (request == NULL)
-        return request_no_memory(&call);
-    request->call.put = *parameters;
-    request_events(request, parameters->rma.cookie, parameters->rma.done_fn,
-                   parameters->put.rdone_fn);
-    return request_hand(&call, request, server);
+    return hand_transfer(&call, parameters, NULL, server);
 }
 
 pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
@@ -352,9 +362,7 @@ __attribute__((noinline)) static pami_result_t get_otherwise(pamix_servers_t ser
 {
     struct request_call call;
     pami_result_t result;
-    struct request *request;
     struct server *server;
-    unsigned pieces;
 
     if (parameters != NULL &&
         is_plain_otherwise(servers, context, REQUEST_GET, parameters->rma.bytes, flags))
@@ -367,15 +375,7 @@ __attribute__((noinline)) static pami_result_t get_otherwise(pamix_servers_t ser
     call.dest = parameters->rma.dest;
     if (!request_choose(&call, &server))
         return made(&call, PAMI_Get(context, (pami_get_simple_t *)parameters));
-    pieces = split_pieces(&call, &parameters->addr);
-    if (pieces > 1)
-        return split_hand(&call, NULL, parameters, pieces);
-    request = request_new(call.lane, call.kind);
-    if (request == NULL)
-        return request_no_memory(&call);
-    request->call.get = *parameters;
-    request_events(request, parameters->rma.cookie, parameters->rma.done_fn, NULL);
-    return request_hand(&call, request, server);
+    return hand_transfer(&call, NULL, parameters, server);
 }
 
 pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
