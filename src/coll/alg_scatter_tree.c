@@ -15,32 +15,15 @@ enum {
     STATE_SENDS
 };
 
-struct plan {
-    struct tree tree;
-    uint32_t node, children, receives;
-    struct parcels own;
-};
-
-static struct plan plan_of(const struct shape *shape)
-{
-    struct plan plan = {.tree = tree_of(TREE_KNOMIAL, shape)};
-
-    plan.node = rank_before(shape->rank, shape->root, shape->size);
-    plan.children = tree_children(&plan.tree, plan.node);
-    if (plan.node != 0)
-        plan.own = parcels_of(shape, &plan.tree, plan.node);
-    plan.receives = plan.node == 0 ? 0 : plan.own.count;
-    return plan;
-}
-
 /* Sends go to the last child first, its last parcel first: which one is number `send`. */
-static struct parcels send_parcel(const struct shape *shape, const struct plan *plan, uint32_t send,
-                                  uint32_t *index)
+static struct parcels send_parcel(const struct shape *shape, const struct subtree *subtree,
+                                  uint32_t send, uint32_t *index)
 {
     struct parcels parcels = {0};
 
-    for (uint32_t child = plan->children; child-- > 0;) {
-        parcels = parcels_of(shape, &plan->tree, tree_child(&plan->tree, plan->node, child));
+    for (uint32_t child = subtree->children; child-- > 0;) {
+        parcels =
+            parcels_of(shape, &subtree->tree, tree_child(&subtree->tree, subtree->node, child));
         if (send < parcels.count)
             break;
         send -= parcels.count;
@@ -51,44 +34,47 @@ static struct parcels send_parcel(const struct shape *shape, const struct plan *
 
 static uint32_t tree_prepare(struct shape *shape)
 {
-    struct plan plan;
+    struct subtree subtree;
     uint32_t sends = 0;
 
     shape->temp_bytes = 0;
     if (shape->bytes == 0)
         return 0;
-    plan = plan_of(shape);
-    for (uint32_t child = 0; child < plan.children; child++)
-        sends += parcels_of(shape, &plan.tree, tree_child(&plan.tree, plan.node, child)).count;
+    subtree = subtree_of(shape);
+    for (uint32_t child = 0; child < subtree.children; child++)
+        sends +=
+            parcels_of(shape, &subtree.tree, tree_child(&subtree.tree, subtree.node, child)).count;
     shape->state[STATE_SENDS] = sends;
-    if (plan.node == 0)
+    if (subtree.node == 0)
         return (uint32_t)larger(sends, !shape->in_place);
-    if (plan.children)
-        shape->temp_bytes = plan.own.span * shape->bytes;
-    return sends + plan.own.count + (plan.children > 0);
+    if (subtree.children)
+        shape->temp_bytes = subtree.own.span * shape->bytes;
+    return sends + subtree.own.count + (subtree.children > 0);
 }
 
 /* The number of receives that bring what a send passes on. */
-static uint32_t receives_until(const struct shape *shape, const struct plan *plan, uint32_t send)
+static uint32_t receives_until(const struct shape *shape, const struct subtree *subtree,
+                               uint32_t send)
 {
     uint32_t index;
-    struct parcels parcels = send_parcel(shape, plan, send, &index);
-    uint64_t start = (parcels.node - plan->node) * shape->bytes + parcel_start(&parcels, index);
+    struct parcels parcels = send_parcel(shape, subtree, send, &index);
+    uint64_t start = (parcels.node - subtree->node) * shape->bytes + parcel_start(&parcels, index);
 
-    return plan->own.count - parcel_at(&plan->own, start);
+    return subtree->own.count - parcel_at(&subtree->own, start);
 }
 
 /* Sends stand right behind the receives that they need: the number of those up to `index`. */
-static uint32_t sends_until(const struct shape *shape, const struct plan *plan, uint32_t index)
+static uint32_t sends_until(const struct shape *shape, const struct subtree *subtree,
+                            uint32_t index)
 {
     uint32_t low = 0, high = (uint32_t)shape->state[STATE_SENDS];
 
-    if (plan->children == 0 || plan->own.count == 1)
-        return plan->children ? index : 0;
+    if (subtree->children == 0 || subtree->own.count == 1)
+        return subtree->children ? index : 0;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (receives_until(shape, plan, middle) + middle <= index)
+        if (receives_until(shape, subtree, middle) + middle <= index)
             low = middle + 1;
         else
             high = middle;
@@ -96,46 +82,46 @@ static uint32_t sends_until(const struct shape *shape, const struct plan *plan, 
     return low;
 }
 
-static void send_phase(const struct shape *shape, const struct plan *plan, uint32_t send,
+static void send_phase(const struct shape *shape, const struct subtree *subtree, uint32_t send,
                        struct phase *phase)
 {
     uint32_t index;
-    struct parcels parcels = send_parcel(shape, plan, send, &index);
+    struct parcels parcels = send_parcel(shape, subtree, send, &index);
 
     phase_send(phase, rank_after(parcels.node, shape->root, shape->size),
-               plan->node == 0 ? parcel_at_root(shape, &parcels, index, AREA_SEND)
-                               : parcel_in_temp(shape, &parcels, index, plan->node));
+               subtree->node == 0 ? parcel_at_root(shape, &parcels, index, AREA_SEND)
+                                  : parcel_in_temp(shape, &parcels, index, subtree->node));
 }
 
 /* Whether the last of the sends up to `index` stands there. */
-static bool is_send(const struct shape *shape, const struct plan *plan, uint32_t send,
+static bool is_send(const struct shape *shape, const struct subtree *subtree, uint32_t send,
                     uint32_t index)
 {
-    return plan->own.count == 1 || receives_until(shape, plan, send) + send == index;
+    return subtree->own.count == 1 || receives_until(shape, subtree, send) + send == index;
 }
 
 /* Phases up to the receive that brings what a send passes on. */
-static uint32_t needs(const struct shape *shape, const struct plan *plan, uint32_t send)
+static uint32_t needs(const struct shape *shape, const struct subtree *subtree, uint32_t send)
 {
     uint32_t receives;
 
-    if (plan->own.count == 1)
+    if (subtree->own.count == 1)
         return 1;
-    receives = receives_until(shape, plan, send);
-    while (send > 0 && receives_until(shape, plan, send - 1) == receives)
+    receives = receives_until(shape, subtree, send);
+    while (send > 0 && receives_until(shape, subtree, send - 1) == receives)
         send--;
     return receives + send;
 }
 
 static void tree_phase(const struct shape *shape, uint32_t index, struct phase *phase)
 {
-    struct plan plan = plan_of(shape);
+    struct subtree subtree = subtree_of(shape);
     struct span own = span_at(AREA_RECV, 0, shape->bytes), parcel;
-    uint32_t all = plan.receives + (uint32_t)shape->state[STATE_SENDS], sends, parent;
+    uint32_t all = subtree.own.count + (uint32_t)shape->state[STATE_SENDS], sends, parent;
 
-    if (plan.node == 0) {
-        if (plan.children)
-            send_phase(shape, &plan, index, phase);
+    if (subtree.node == 0) {
+        if (subtree.children)
+            send_phase(shape, &subtree, index, phase);
         if (index + 1 >= all && !shape->in_place)
             phase->after[0] = local_copy(span_of(AREA_SEND, shape->rank, 0, shape->bytes), own);
         phase->send_needs = 0;
@@ -145,16 +131,17 @@ static void tree_phase(const struct shape *shape, uint32_t index, struct phase *
         phase->before[0] = local_copy(span_at(AREA_TEMP, 0, shape->bytes), own);
         return;
     }
-    sends = sends_until(shape, &plan, index);
-    if (sends > 0 && is_send(shape, &plan, sends - 1, index)) {
-        send_phase(shape, &plan, sends - 1, phase);
-        phase->send_needs = needs(shape, &plan, sends - 1);
+    sends = sends_until(shape, &subtree, index);
+    if (sends > 0 && is_send(shape, &subtree, sends - 1, index)) {
+        send_phase(shape, &subtree, sends - 1, phase);
+        phase->send_needs = needs(shape, &subtree, sends - 1);
         return;
     }
-    parcel = parcel_in_temp(shape, &plan.own, plan.own.count - 1 - (index - sends), plan.node);
-    if (plan.children == 0)
+    parcel =
+        parcel_in_temp(shape, &subtree.own, subtree.own.count - 1 - (index - sends), subtree.node);
+    if (subtree.children == 0)
         parcel.area = AREA_RECV;
-    parent = tree_parent(&plan.tree, plan.node);
+    parent = tree_parent(&subtree.tree, subtree.node);
     phase_receive(phase, rank_after(parent, shape->root, shape->size), parcel);
     phase->send_needs = phase->recv_needs = 0;
 }

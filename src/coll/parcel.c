@@ -20,6 +20,17 @@ struct parcels parcels_of(const struct shape *shape, const struct tree *tree, ui
     return parcels;
 }
 
+struct subtree subtree_of(const struct shape *shape)
+{
+    struct subtree subtree = {.tree = tree_of(TREE_KNOMIAL, shape)};
+
+    subtree.node = rank_before(shape->rank, shape->root, shape->size);
+    subtree.children = tree_children(&subtree.tree, subtree.node);
+    if (subtree.node != 0)
+        subtree.own = parcels_of(shape, &subtree.tree, subtree.node);
+    return subtree;
+}
+
 uint64_t parcel_start(const struct parcels *parcels, uint32_t index)
 {
     if (index < parcels->head.count)

@@ -27,6 +27,15 @@ uint64_t parcel_start(const struct parcels *parcels, uint32_t index);
 /* The parcel that holds a byte. */
 uint32_t parcel_at(const struct parcels *parcels, uint64_t offset);
 
+/* What a member of a k-nomial tree has to do with: its node, the message to or from its parent. */
+struct subtree {
+    struct tree tree;
+    uint32_t node, children;
+    struct parcels own; /* the root: none */
+};
+
+struct subtree subtree_of(const struct shape *shape);
+
 /* Where a parcel lies at the root, in the area of all blocks. */
 struct span parcel_at_root(const struct shape *shape, const struct parcels *parcels, uint32_t index,
                            enum area area);
