@@ -20,6 +20,9 @@
 #define TEND_LOOK_PASSES 16u
 #define TEND_PASSES 4096u
 
+/* Where every task has a processor, yields are for other programs and come every so many passes: a
+ * network that rests for 8 passes is then looked at as often as one yields. */
+#define SELDOM_PASSES 8u
 /* A yield that finds others to run takes the time of about so many passes. */
 #define YIELD_PASSES 64u
 /* ... and a caller at work is let go: most ask for fewer. */
@@ -181,6 +184,8 @@ static size_t idle(const struct client_core *core, bool *sent, struct context *c
         *sent = false;
         return BUSY_PASSES;
     }
+    if (core->yield == YIELD_SELDOM && idle_passes % SELDOM_PASSES != 0)
+        return 1;
     sched_yield();
     if (counts != NULL && !context_shared(counts) &&
         is_spread(++counts->counters[COUNTER_YIELDS]) && core->spread != NULL)
