@@ -216,14 +216,17 @@ struct ofi_slot {
     char *send_memory;
     struct list free; /* buffers */
 
-    struct u64map map;          /* endpoint to link */
-    struct list links;          /* all */
-    struct list owing;          /* links whose packets were read, which their senders shall know */
-    struct list blocked;        /* links with a backlog */
-    struct list gathering;      /* links with a buffer that is being filled */
-    struct list remotes;        /* remote reads and writes under way */
-    struct list orphans;        /* of those, nobody waits for these any more */
+    struct u64map map;     /* endpoint to link */
+    struct list links;     /* all */
+    struct list owing;     /* links whose packets were read, which their senders shall know */
+    struct list blocked;   /* links with a backlog */
+    struct list gathering; /* links with a buffer that is being filled */
+    struct list remotes;   /* remote reads and writes under way */
+    struct list orphans;   /* of those, nobody waits for these any more */
+    struct list spare;     /* of those that are over: for later ones */
+    uint32_t spare_count;
     uint32_t remotes_open;      /* remotes not finished */
+    bool remotes_wait;          /* one may have pieces that the provider has not got yet */
     struct ofi_region *exposed; /* by id - 1; mr NULL: free */
     uint32_t exposed_room, exposed_next;
     int completed; /* transfers that ended since the last advance looked */

@@ -10,13 +10,18 @@
  * A write is complete when the provider says that it has been delivered: the data is in the other
  * task's memory, not just on its way. Nothing is concluded from the order of accesses.
  *
+ * What describes an access is used again for later ones.
+ *
  * When the other end dies or the context goes, whoever waits for an access is told, or forgotten;
  * the access itself stays an orphan until the provider has given it back.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/ofi/ofi.h"
+#include "util/cpu.h"
 #include "util/log.h"
 
 #define PIECE_LEAST ((size_t)64 << 10)
@@ -25,6 +30,8 @@
 #define PIECE_MOST ((size_t)256 << 10)
 #define PIECE_ALONE ((size_t)1 << 20)
 #define PIECES 16u
+/* So many that are over are kept for later ones: as many as a busy program has under way. */
+#define SPARE_MOST 64u
 
 struct piece {
     struct ofi_operation operation;
@@ -35,7 +42,7 @@ struct piece {
 };
 
 struct remote {
-    struct list link; /* in slot->remotes or slot->orphans */
+    struct list link; /* in slot->remotes, slot->orphans or slot->spare */
     struct ofi_link *to;
     struct transfer *transfer; /* NULL: an orphan */
     bool put;
@@ -47,10 +54,36 @@ struct remote {
     size_t piece_bytes;
     uint32_t open; /* pieces the provider has */
     int error;
-    struct piece pieces[PIECES];
+    struct piece pieces[PIECES]; /* none is busy in a new one */
 };
 
 static void piece_done(struct ofi_slot *slot, struct ofi_operation *operation, int error);
+
+/* All of it zero, but for pieces that are not busy. NULL: no memory. */
+static struct remote *remote_new(struct ofi_slot *slot)
+{
+    struct list *item = list_pop_front(&slot->spare);
+    struct remote *remote;
+
+    if (item == NULL)
+        return calloc(1, sizeof(*remote));
+    slot->spare_count--;
+    remote = list_entry(item, struct remote, link);
+    memset(remote, 0, offsetof(struct remote, pieces));
+    return remote;
+}
+
+/* It is in no list, and the provider has nothing of it. */
+static void remote_free(struct ofi_slot *slot, struct remote *remote)
+{
+    ofi_region_release(&remote->own);
+    if (slot->spare_count == SPARE_MOST) {
+        free(remote);
+        return;
+    }
+    slot->spare_count++;
+    list_push_front(&slot->spare, &remote->link);
+}
 
 static ssize_t issue_piece(struct ofi_slot *slot, struct remote *remote, struct piece *piece,
                            size_t bytes)
@@ -108,6 +141,7 @@ static int issue(struct ofi_slot *slot, struct remote *remote)
             remote->issued += bytes;
         }
     }
+    slot->remotes_wait = slot->remotes_wait || remote->issued < remote->bytes;
     if (error == -FI_EAGAIN)
         return remote->open == 0 ? -EAGAIN : 0;
     return (int)error;
@@ -119,10 +153,9 @@ static void finish(struct ofi_slot *slot, struct remote *remote)
     int error = remote->error;
 
     list_remove(&remote->link);
-    ofi_region_release(&remote->own);
     if (transfer != NULL)
         slot->remotes_open--;
-    free(remote);
+    remote_free(slot, remote);
     if (transfer == NULL)
         return;
     slot->completed++;
@@ -186,7 +219,7 @@ static int start(struct ofi_link *link, const struct remote_access *access, uint
                  struct transfer *transfer)
 {
     struct ofi_slot *slot = link->slot;
-    struct remote *remote = calloc(1, sizeof(*remote));
+    struct remote *remote = remote_new(slot);
     int error;
 
     if (remote == NULL)
@@ -203,8 +236,7 @@ static int start(struct ofi_link *link, const struct remote_access *access, uint
     if (error == 0)
         error = issue(slot, remote);
     if (error != 0 && remote->open == 0) {
-        ofi_region_release(&remote->own);
-        free(remote);
+        remote_free(slot, remote);
         return error == -EAGAIN ? -EAGAIN : -EOPNOTSUPP;
     }
     remote->error = error == 0 ? 0 : -EIO;
@@ -254,6 +286,9 @@ int ofi_remotes_progress(struct ofi_slot *slot)
     struct list *item, *following;
     int count = 0;
 
+    if (likely(!slot->remotes_wait))
+        return 0;
+    slot->remotes_wait = false;
     list_for_each_safe (item, following, &slot->remotes) {
         struct remote *remote = list_entry(item, struct remote, link);
         size_t before = remote->issued;
@@ -316,10 +351,8 @@ void ofi_remotes_finish(struct ofi_slot *slot)
 {
     struct list *item;
 
-    while ((item = list_pop_front(&slot->orphans)) != NULL) {
-        struct remote *remote = list_entry(item, struct remote, link);
-
-        ofi_region_release(&remote->own);
-        free(remote);
-    }
+    while ((item = list_pop_front(&slot->orphans)) != NULL)
+        remote_free(slot, list_entry(item, struct remote, link));
+    while ((item = list_pop_front(&slot->spare)) != NULL)
+        free(list_entry(item, struct remote, link));
 }

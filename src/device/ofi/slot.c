@@ -281,6 +281,7 @@ int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **o
     list_init(&slot->blocked);
     list_init(&slot->remotes);
     list_init(&slot->orphans);
+    list_init(&slot->spare);
     list_init(&slot->notices);
     error = open_endpoint(slot);
     if (error == 0)
