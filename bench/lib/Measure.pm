@@ -17,6 +17,7 @@ use constant HERTZ => POSIX::sysconf(POSIX::_SC_CLK_TCK()) || 100;
 use constant { OTHERS => 0.05, OTHERS_LEAST => 0.02 };    # share of all processors; seconds
 use constant FAILURES => 2;                               # of a peer, then it is left out
 use constant TIME_LIMIT => 'time limit';
+use constant { KILL_AFTER => 3, END_AFTER => 6 };         # s after the time limit
 use constant PR_SET_CHILD_SUBREAPER => 36;
 use constant DISTURBED => 20;                             # percent of a probe's batches
 
@@ -36,6 +37,23 @@ sub adopt_orphans
     syscall $number, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0 if $number;
 }
 
+# Ends whatever this process has started and what that has: none of it may hold up, or disturb, what
+# comes next. Daemons of launchers leave their sessions and so escape the end of a run.
+sub end_descendants
+{
+    my %parent;
+    for my $file (glob '/proc/[0-9]*/stat') {
+        open my $f, '<', $file or next;
+        my $line = <$f> // '';
+        $parent{$1} = $2 if $line =~ /^(\d+) \(.*\) \S (\d+)/s;
+    }
+    for my $pid (keys %parent) {
+        my $above = $pid;
+        $above = $parent{$above} while defined $above && $above != $$;
+        kill 'KILL', $pid if defined $above && $pid != $$;
+    }
+}
+
 # Runs a command with a time limit: (exit status, output lines, the last line of its errors, ms).
 sub execute
 {
@@ -47,12 +65,16 @@ sub execute
     if ($pid == 0) {
         open STDIN,  '<', '/dev/null';
         open STDERR, '>', $errors;
-        { exec 'timeout', '-k', '3', $seconds, @$command }
+        { exec 'timeout', '-k', KILL_AFTER, $seconds, @$command }
         POSIX::_exit(127);
     }
+    local $SIG{ALRM} = sub { end_descendants(); alarm 1 };
+    alarm $seconds + END_AFTER;
     my @lines = <$out>;
     close $out;
+    alarm 0;
     my $status = $? >> 8 || $? & 127;
+    end_descendants();
     1 while waitpid(-1, POSIX::WNOHANG()) > 0;
     my $ms     = (time - $start) * 1000;
     my $last   = '';
@@ -64,7 +86,7 @@ sub execute
     }
     unlink $errors;
     chomp $last;
-    $last = TIME_LIMIT if $status == 124 || $status == 137;
+    $last = TIME_LIMIT if $status == 124 || $status == 137 || $ms > ($seconds + END_AFTER) * 1000;
     return ($status, \@lines, $last, $ms);
 }
 

@@ -140,6 +140,7 @@ my @over_hosts = map {
     my ($hosts, $tasks) = @$_;
     {
         name => "hosts-$hosts-$tasks", group => 'hosts', hosts => $hosts, tasks => $tasks, pin => 0,
+        seconds => 40,
         # MPICH's tasks never yield. Where it has more of them than processors a turn of 8 bytes
         # takes it 24 to 48 ms, and it does not get through MPI_Finalize, unless it is made to.
         peers => ['openmpi', 'openmpi-han', 'openmpi-ucx', $tasks > 2 ? 'mpich-yield' : 'mpich'],
