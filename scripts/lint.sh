@@ -82,13 +82,14 @@ check_headers()
     done < <(in_directories include)
 }
 
-# Calls that a library must not make.  banned.h stops most of them from compiling.
+# Calls that a library must not make.  banned.h stops most of them from compiling.  One exit stands
+# for that which the system would call by itself.
 check_banned()
 {
     local words='strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca|abort|exit|system'
     in_directories src | grep -v '/banned\.h$' |
         xargs -r grep -nE "(^|[^A-Za-z0-9_>.])($words)[[:space:]]*\(" /dev/null |
-        grep -vE '^[^:]*:[0-9]+:[[:space:]]*(\*|/\*)'
+        grep -vE '^[^:]*:[0-9]+:[[:space:]]*(\*|/\*)|^src/client/last_thread\.c:.*[^a-z]exit\(0\)'
 }
 
 check_size()

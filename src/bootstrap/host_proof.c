@@ -43,10 +43,10 @@ static int digest_add_link(struct digest *digest, const char *path)
 int bootstrap_host_proof(char *buf, size_t size)
 {
     static const char *const spaces[] = {
-        "/proc/self/ns/uts",
-        "/proc/self/ns/ipc",
-        "/proc/self/ns/net",
-        "/proc/self/ns/pid",
+        "/proc/thread-self/ns/uts",
+        "/proc/thread-self/ns/ipc",
+        "/proc/thread-self/ns/net",
+        "/proc/thread-self/ns/pid",
     };
     struct digest digest;
     char text[DIGEST_TEXT_MAX];

@@ -247,6 +247,7 @@ void *async_thread_main(void *argument)
 
     snprintf(name, sizeof(name), "pami-async/%u", thread->index % 1000);
     pthread_setname_np(pthread_self(), name);
+    atomic_store(&thread->id, gettid());
     prctl(PR_SET_TIMERSLACK, 1000ul); /* ns: naps are short */
     while (!atomic_load_explicit(&thread->stopping, memory_order_acquire)) {
         uint32_t heard = async_bell_hear(&thread->bell);

@@ -10,6 +10,7 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include <pami/pamix.h>
 
@@ -31,6 +32,9 @@ pami_result_t async_register(pami_context_t context, async_function *progress,
                              async_function *suspend, async_function *resume, void *cookie);
 pami_result_t async_enable(pami_context_t context, int event);
 pami_result_t async_disable(pami_context_t context, int event);
+
+/* Whether this is one of the client's threads; false when that cannot be said now. Any thread. */
+bool async_has_thread(struct client *client, pid_t id);
 
 /* Stops all threads; from then on nobody but the program touches the contexts. */
 void async_finish(struct client *client);

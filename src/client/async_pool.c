@@ -125,13 +125,30 @@ int async_pool_make(struct client *client, unsigned threads, const char *cpus)
     return error;
 }
 
+bool async_has_thread(struct client *client, pid_t id)
+{
+    const struct async_pool *pool;
+    bool found = false;
+
+    if (pthread_mutex_trylock(&client->async_lock) != 0)
+        return false;
+    pool = client->async;
+    for (unsigned i = 0; pool != NULL && !found && i < pool->thread_count; i++)
+        found = atomic_load(&pool->threads[i].id) == id;
+    pthread_mutex_unlock(&client->async_lock);
+    return found;
+}
+
 void async_finish(struct client *client)
 {
-    struct async_pool *pool = client->async;
+    struct async_pool *pool;
 
+    pthread_mutex_lock(&client->async_lock); /* async_has_thread may look */
+    pool = client->async;
+    client->async = NULL;
+    pthread_mutex_unlock(&client->async_lock);
     if (pool == NULL)
         return;
-    client->async = NULL;
     /* A child of fork has the memory but not the threads. */
     if (pool->pid == getpid())
         stop_threads(pool);

@@ -40,6 +40,7 @@ struct async_thread {
     struct async_pool *pool;
     unsigned index;
     pthread_t thread;
+    atomic_int id; /* for the system */
     struct async_bell bell;
     atomic_bool stopping;
 };

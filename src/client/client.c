@@ -5,12 +5,15 @@
  * still owe to others is sent.
  */
 #include "client/client.h"
+#include "client/async.h"
+#include "client/last_thread.h"
 #include "context/registry.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
@@ -354,6 +357,7 @@ pami_result_t PAMI_Client_create(const char *name, pami_client_t *out,
         client_destroy(client);
         return error == -ENOMEM ? PAMI_ENOMEM : PAMI_ERROR;
     }
+    last_thread_watch();
     *out = client;
     return PAMI_SUCCESS;
 }
@@ -369,6 +373,28 @@ pami_result_t PAMI_Client_destroy(pami_client_t *handle)
     return PAMI_SUCCESS;
 }
 
+static bool has_thread(struct client *client, pid_t id)
+{
+    bool found = client->pid == getpid() && async_has_thread(client, id);
+
+    for (size_t i = 0; client->pid == getpid() && i < client->core.device_count; i++)
+        found = found || atomic_load(&client->core.devices[i]->thread) == id;
+    return found;
+}
+
+bool clients_have_thread(pid_t id)
+{
+    struct list *item;
+    bool found = false;
+
+    if (pthread_mutex_trylock(&clients_lock) != 0)
+        return false;
+    list_for_each (item, &clients)
+        found = found || has_thread(list_entry(item, struct client, link), id);
+    pthread_mutex_unlock(&clients_lock);
+    return found;
+}
+
 /*
  * The process ends without having destroyed its clients: what was accepted still has to arrive and
  * what is owed to others has to be returned. Other threads may be inside an advance; their contexts
@@ -376,9 +402,13 @@ pami_result_t PAMI_Client_destroy(pami_client_t *handle)
  */
 __attribute__((destructor)) static void end_of_process(void)
 {
+    struct timespec until;
     struct list *item;
 
-    if (pthread_mutex_trylock(&clients_lock) != 0)
+    /* Held by others for a moment at a time; by the caller itself where a signal handler exits. */
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    if (pthread_mutex_timedlock(&clients_lock, &until) != 0)
         return;
     list_for_each (item, &clients) {
         struct client *client = list_entry(item, struct client, link);

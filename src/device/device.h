@@ -76,6 +76,7 @@ enum device_counter {
 
 struct device {
     const struct device_ops *ops;
+    atomic_int thread; /* id of the thread that it runs in this process, 0: none */
 };
 
 struct port {

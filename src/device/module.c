@@ -52,7 +52,7 @@ static bool own_directory(char *directory, size_t size)
     /* A program's own name may be relative, or what its user typed. */
     path = strchr(info.dli_fname, '/') != NULL ? realpath(info.dli_fname, NULL) : NULL;
     if (path == NULL)
-        path = realpath("/proc/self/exe", NULL);
+        path = realpath("/proc/thread-self/exe", NULL);
     if (path == NULL)
         return false;
     slash = strrchr(path, '/');

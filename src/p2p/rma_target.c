@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "p2p/rma.h"
 #include "util/log.h"
@@ -151,6 +152,22 @@ static int touch_pages(bool write, char *bytes, const struct iovec *pieces, size
     return 0;
 }
 
+/* By its own number a process has no memory any more when its first thread has ended. */
+static ssize_t copy_own(const struct p2p *p2p, bool write, const struct iovec *own,
+                        const struct iovec *pieces, size_t count)
+{
+    pid_t id = p2p->pid;
+    ssize_t done = -1;
+
+    for (int i = 0; i < 2; i++, id = gettid()) {
+        done = write ? process_vm_writev(id, own, 1, pieces, count, 0)
+                     : process_vm_readv(id, own, 1, pieces, count, 0);
+        if (likely(done >= 0 || errno != ESRCH))
+            break;
+    }
+    return done;
+}
+
 /* Read or write this task's memory. 0 or -EFAULT. */
 static int touch(struct p2p *p2p, bool write, struct walk *walk, char *bytes, size_t total)
 {
@@ -167,8 +184,7 @@ static int touch(struct p2p *p2p, bool write, struct walk *walk, char *bytes, si
                 return -EFAULT;
             done = 0;
         } else if (!p2p->touch_directly) {
-            done = write ? process_vm_writev(p2p->pid, &own, 1, pieces, count, 0)
-                         : process_vm_readv(p2p->pid, &own, 1, pieces, count, 0);
+            done = copy_own(p2p, write, &own, pieces, count);
             if (done >= 0 || errno == EFAULT || errno == ENOMEM) {
                 if (done != (ssize_t)part)
                     return -EFAULT;

@@ -467,6 +467,7 @@ void *reception_run(void *cookie)
     uint64_t end = 0;
     bool stopping = false;
 
+    atomic_store(&reception->device->device.thread, gettid());
     while (!stopping || (has_something_to_say(reception) && clock_now_ns() < end)) {
         int count = epoll_wait(reception->epoll, events, EVENTS,
                                list_empty(&reception->connections) ? -1 : LOOK_MS);

@@ -131,7 +131,7 @@ void ofi_ports_find(struct ofi_link *link, struct ofi_ports *ports)
     *ports = (struct ofi_ports){0};
     if (!name_of(link, &theirs))
         return;
-    directory = opendir("/proc/self/fd");
+    directory = opendir("/proc/thread-self/fd");
     while (ports->count < OFI_PORTS_MAX && (fd = next_descriptor(directory)) >= 0)
         if (is_from(fd, &theirs, &port) && port == port_of(&theirs))
             ports->port[ports->count++] = own_port(fd);
@@ -165,7 +165,7 @@ void ofi_sever(struct ofi_link *link)
     memcpy(&mine, slot->name.name,
            slot->name.bytes < sizeof(mine) ? slot->name.bytes : sizeof(mine));
     whole_host = is_internet(&mine) && !is_inhabited(slot, &theirs);
-    directory = opendir("/proc/self/fd");
+    directory = opendir("/proc/thread-self/fd");
     while ((fd = next_descriptor(directory)) >= 0)
         if (is_from(fd, &theirs, &port) &&
             (port == port_of(&theirs) ||

@@ -4,7 +4,9 @@
  * Whether it works between two processes depends on users, namespaces and the kernel's settings, so
  * it is tried once per peer, with a real copy of a word that the peer has told us.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -28,6 +30,56 @@ enum {
     JOINT_COPY_OFF
 };
 
+static ssize_t copy(pid_t id, bool put, const struct copy_pieces *pieces)
+{
+    return put ? process_vm_writev(id, pieces->local, pieces->local_count, pieces->remote,
+                                   pieces->remote_count, 0)
+               : process_vm_readv(id, pieces->local, pieces->local_count, pieces->remote,
+                                  pieces->remote_count, 0);
+}
+
+/*
+ * A process whose first thread has ended by pthread_exit has no memory by its own number, but by
+ * those of its other threads. They are not kept: a thread's number can be another process's soon.
+ */
+static ssize_t copy_by_thread(int32_t pid, bool put, const struct copy_pieces *pieces)
+{
+    ssize_t count = -1;
+    char path[64];
+    DIR *threads;
+    const struct dirent *entry;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    threads = opendir(path);
+    while (threads != NULL && count < 0 && (entry = readdir(threads)) != NULL) {
+        pid_t id = (pid_t)strtol(entry->d_name, NULL, 10);
+
+        errno = ESRCH;
+        if (id > 0 && id != pid)
+            count = copy(id, put, pieces);
+        if (count < 0 && errno != ESRCH)
+            break;
+    }
+    if (threads != NULL) {
+        int saved = errno;
+
+        closedir(threads);
+        errno = saved;
+    } else {
+        errno = ESRCH;
+    }
+    return count;
+}
+
+ssize_t shm_copy_memory(int32_t pid, bool put, const struct copy_pieces *pieces)
+{
+    ssize_t count = copy(pid, put, pieces);
+
+    if (unlikely(count < 0 && errno == ESRCH))
+        count = copy_by_thread(pid, put, pieces);
+    return count;
+}
+
 static bool probe(struct shm_device *device, uint32_t index)
 {
     const struct segment_member *member = segment_member(device->segment, index);
@@ -38,7 +90,8 @@ static bool probe(struct shm_device *device, uint32_t index)
         .iov_len = sizeof(word),
     };
 
-    if (process_vm_readv(member->pid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(word)) {
+    if (shm_copy_memory(member->pid, false, &(struct copy_pieces){&local, &remote, 1, 1}) !=
+        (ssize_t)sizeof(word)) {
         log_info("single copy from task %u does not work: %s", member->task, strerror(errno));
         return false;
     }
@@ -118,7 +171,8 @@ int shm_get(struct path *base, void *local, uint64_t remote, size_t bytes, size_
 
     if (jointly(path, local, remote, bytes, false, transfer))
         return -EINPROGRESS;
-    return result_of(path, process_vm_readv(path->pid, &to, 1, &from, 1, 0), moved);
+    return result_of(
+        path, shm_copy_memory(path->pid, false, &(struct copy_pieces){&to, &from, 1, 1}), moved);
 }
 
 int shm_put(struct path *base, const void *local, uint64_t remote, size_t bytes, size_t *moved,
@@ -133,15 +187,15 @@ int shm_put(struct path *base, const void *local, uint64_t remote, size_t bytes,
 
     if (jointly(path, (void *)(uintptr_t)local, remote, bytes, true, transfer))
         return -EINPROGRESS;
-    return result_of(path, process_vm_writev(path->pid, &from, 1, &to, 1, 0), moved);
+    return result_of(
+        path, shm_copy_memory(path->pid, true, &(struct copy_pieces){&from, &to, 1, 1}), moved);
 }
 
 int shm_copyv(struct path *base, bool put, const struct iovec *local, size_t local_count,
               const struct iovec *remote, size_t remote_count, size_t *moved)
 {
     struct shm_path *path = container_of(base, struct shm_path, path);
-    ssize_t count = put ? process_vm_writev(path->pid, local, local_count, remote, remote_count, 0)
-                        : process_vm_readv(path->pid, local, local_count, remote, remote_count, 0);
+    const struct copy_pieces pieces = {local, remote, local_count, remote_count};
 
-    return result_of(path, count, moved);
+    return result_of(path, shm_copy_memory(path->pid, put, &pieces), moved);
 }

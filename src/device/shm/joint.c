@@ -94,8 +94,7 @@ static int copy_piece(int32_t pid, bool put, char *local, char *remote, size_t b
     while (bytes != 0) {
         struct iovec near = {.iov_base = local, .iov_len = bytes};
         struct iovec far = {.iov_base = remote, .iov_len = bytes};
-        ssize_t count = put ? process_vm_writev(pid, &near, 1, &far, 1, 0)
-                            : process_vm_readv(pid, &near, 1, &far, 1, 0);
+        ssize_t count = shm_copy_memory(pid, put, &(struct copy_pieces){&near, &far, 1, 1});
 
         if (count <= 0)
             return count == 0 ? -EFAULT : errno == ESRCH ? -EPIPE : -errno;

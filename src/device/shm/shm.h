@@ -115,6 +115,13 @@ void shm_lane_close(struct shm_port *port, uint32_t index);
 void shm_copy_init(struct shm_device *device);
 bool shm_copy_probe(struct shm_device *device, uint32_t member);
 
+/* The system call; errno is ESRCH where the process has ended. */
+struct copy_pieces {
+    const struct iovec *local, *remote;
+    size_t local_count, remote_count;
+};
+ssize_t shm_copy_memory(int32_t pid, bool put, const struct copy_pieces *pieces);
+
 /* No tool here minds if other tasks write to this one's memory. */
 bool shm_copy_is_unwatched(const struct shm_device *device);
 int shm_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,

@@ -1,0 +1,112 @@
+/*
+ * A program whose threads end by pthread_exit, the first one before the others, ends with the last
+ * of them, although threads of the library are left: not earlier, with status 0, with what it has
+ * registered by atexit, and what it has sent arrives. Meanwhile data moves in all ways, although a
+ * process whose first thread has ended has no memory by its own number.
+ *
+ * Run: tasks=1,3
+ * Run: tasks=2 env="PAMI_SHM_SINGLE_COPY=off"
+ * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi"
+ */
+#include "rma.h"
+
+#include <pamix.h>
+
+#include <pthread.h>
+
+enum {
+    ID = 1,
+    BYTES = 100000
+};
+
+static struct job job;
+static size_t arrived;
+static bool last_ended;
+static unsigned char from[BYTES], to[BYTES], window[BYTES], *mine = window, *window_of[16];
+static bool put_done;
+
+static void on_data(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)cookie;
+    CHECK_SIZE((size_t)result, PAMI_SUCCESS);
+    arrived++;
+}
+
+static void on_message(pami_context_t context, void *cookie, const void *header,
+                       size_t header_bytes, const void *data, size_t bytes, pami_endpoint_t origin,
+                       pami_recv_t *recv)
+{
+    (void)context, (void)cookie, (void)header, (void)header_bytes, (void)data, (void)origin;
+    CHECK(recv != NULL && bytes == BYTES);
+    recv->addr = to;
+    recv->local_fn = on_data;
+}
+
+static void on_put(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)cookie;
+    CHECK_SIZE((size_t)result, PAMI_SUCCESS);
+    put_done = true;
+}
+
+/* Into the neighbour's window, by single copy if that is possible, and by packets. */
+static void put(size_t to_task, bool packets)
+{
+    pami_put_simple_t call = {
+        .rma = {.dest = job_endpoint(&job, to_task, 0), .bytes = BYTES},
+        .addr = {.local = from, .remote = window_of[to_task]},
+        .put = {.rdone_fn = on_put},
+    };
+
+    call.rma.hints.use_shmem = packets ? PAMI_HINT_DISABLE : PAMI_HINT_DEFAULT;
+    put_done = false;
+    CHECK_OK(TEST_CALL(PAMI_Put(job.context[0], &call)));
+    WAIT(&job, put_done);
+}
+
+/* The thread that outlives main: the contexts still work, also with a thread of the library. */
+static void *work(void *cookie)
+{
+    size_t next = (job.task + 1) % job.tasks, previous = (job.task + job.tasks - 1) % job.tasks;
+    pami_send_event_t none = {0};
+
+    (void)cookie;
+    CHECK_OK(PAMIX_Context_async_enable(&job.context[1], 1, NULL));
+    test_sleep(0.5);
+    for (int packets = 0; packets < 2; packets++) {
+        memset(window, 0, BYTES);
+        job_barrier(&job);
+        put(next, packets != 0);
+        job_barrier(&job);
+        CHECK_SIZE(test_differs(window, BYTES, previous, 0), BYTES);
+        job_barrier(&job);
+    }
+    test_send(job.context[0], job_endpoint(&job, next, 0), ID, NULL, 0, from, BYTES, none);
+    WAIT(&job, arrived == 1);
+    CHECK_SIZE(test_differs(to, BYTES, previous, 0), BYTES);
+    last_ended = true;
+    return NULL;
+}
+
+static void at_exit(void)
+{
+    if (!last_ended)
+        FAIL("the process ends before its last thread");
+}
+
+int main(void)
+{
+    pami_dispatch_hint_t hints = {0};
+    pthread_t thread;
+
+    job_start(&job, "last thread", 2);
+    rma_open(&job);
+    job.driven = 1;
+    test_dispatch(job.context[0], ID, on_message, NULL, hints);
+    test_fill(from, BYTES, job.task, 0);
+    CHECK(job.tasks <= 16);
+    rma_share(&job, &mine, sizeof mine, window_of);
+    CHECK(atexit(at_exit) == 0);
+    CHECK(pthread_create(&thread, NULL, work, NULL) == 0);
+    pthread_exit(NULL);
+}
