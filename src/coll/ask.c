@@ -85,6 +85,8 @@ static void asked_running(struct instance *instance, const struct flight_head *h
     struct flight_head answer = *head;
     bool agrees = ((head->word ^ instance->check) & FLIGHT_CHECK_MASK) == 0;
 
+    if (head->word & FLIGHT_OVER && shared_rest_agrees(&instance->machine, head->word))
+        return;
     if (head->word & FLIGHT_OVER)
         agrees = may_have_no_arena(instance->machine.group);
     if (!agrees)

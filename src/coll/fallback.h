@@ -25,4 +25,7 @@ void fallback_start(struct fallback *fallback, struct machine *run, struct colle
 void fallback_give_up(struct fallback *fallback, pami_result_t result);
 void fallback_release(struct fallback *fallback);
 
+/* Whose machine this is; NULL: not one that stands in for another. */
+const struct fallback *fallback_of(const struct machine *machine);
+
 #endif

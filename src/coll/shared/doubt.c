@@ -113,8 +113,10 @@ bool shared_misses(const struct shared_machine *machine, uint32_t endpoint)
         member++;
     if (member == arena->size || !machine->started || machine->abandoned)
         return false;
+    /* Whether there is an arena its leader says, before its answer, but maybe after that of others
+     * who know already. None has the run behind it before the leader has said so. */
     if (arena->state != ARENA_READY)
-        return arena->state == ARENA_OPENING;
+        return arena->state == ARENA_OPENING && (member == 0 || arena->rank == 0);
     /* All that it has posted was there before its answer. */
     if (atomic_load_explicit(&arena_done(arena, member)->count, memory_order_acquire) <=
         machine->tick)

@@ -29,6 +29,7 @@ struct shared_run {
     bool released;
     bool again;     /* it has ended well in its arena, with these arguments */
     bool tree;      /* as the row says */
+    bool in_rest;   /* its ticks are over, and large blocks still go by messages */
     bool keeps;     /* `kept` has a copy of the source */
     uint64_t *rest; /* sizes of blocks that go by messages, 0 of others: sent, received */
     char kept[SHARED_KEEP_BYTES];
@@ -131,7 +132,7 @@ static void finish(struct shared_run *run, pami_result_t result)
     struct machine *machine = &run->machine;
     bool tells = run->running;
 
-    run->running = run->has_ticks = run->abandoned = false;
+    run->running = run->has_ticks = run->abandoned = run->in_rest = false;
     free(run->rest);
     run->rest = NULL;
     if (!run->fell_back)
@@ -215,6 +216,7 @@ static bool send_rest(struct shared_run *run)
         rest->own_bytes = 0;
     }
     run->has_ticks = false;
+    run->in_rest = true;
     fall_back(run);
     return true;
 }
@@ -511,6 +513,19 @@ bool shared_run_disagrees(const struct machine *machine, uint32_t word)
            ((shared->stamp ^ word >> SHARED_CHECK_SHIFT) & ARENA_CHECK_MASK) != 0;
 }
 
+bool shared_rest_agrees(const struct machine *machine, uint32_t word)
+{
+    const struct fallback *fallback = fallback_of(machine);
+    const struct shared_run *run;
+
+    if (fallback == NULL || fallback->done != fallback_done)
+        return false;
+    run =
+        (const struct shared_run *)((const char *)fallback - offsetof(struct shared_run, fallback));
+    return run->in_rest &&
+           ((run->shared.stamp ^ word >> SHARED_CHECK_SHIFT) & ARENA_CHECK_MASK) == 0;
+}
+
 int shared_make(struct group *group, const struct algorithm *row, struct collective *collective,
                 struct machine **machine)
 {
@@ -522,7 +537,7 @@ int shared_make(struct group *group, const struct algorithm *row, struct collect
     }
     machine_init(&run->machine, &shared_machine_ops, group);
     run->fallback = (struct fallback){.done = fallback_done};
-    run->running = run->has_ticks = run->keeps = false;
+    run->running = run->has_ticks = run->keeps = run->in_rest = false;
     run->rest = NULL;
     run->abandoned = run->released = run->again = false;
     run->tree = row->tree;

@@ -180,6 +180,8 @@ bool shared_run_misses(const struct machine *machine, uint32_t endpoint);
 bool shared_runs_in_tree(pami_xfer_type_t type, uint64_t bytes, uint32_t members);
 /* Who asks about this run with such a word runs something else there. */
 bool shared_run_disagrees(const struct machine *machine, uint32_t word);
+/* This moves the rest of a run whose ticks are over, and who asks so in its arena runs the same. */
+bool shared_rest_agrees(const struct machine *machine, uint32_t word);
 
 /* ---- between the files of this folder ---- */
 
