@@ -176,7 +176,7 @@ typedef struct {
     unsigned recv_immediate : 2;        /* ENABLE: every receive immediate; DISABLE: none */
     unsigned consistency : 2;           /* ENABLE: dispatches run in send order per pair */
     unsigned buffer_registered : 2;     /* ENABLE: all buffers lie in memory regions */
-    unsigned remote_async_progress : 2; /* ENABLE: the target progresses without advancing */
+    unsigned remote_async_progress : 2; /* without effect; see PAMIX_Context_async_enable */
     unsigned use_rdma : 2;              /* ENABLE: may use, DISABLE: must not use RDMA */
     unsigned use_shmem : 2;             /* ENABLE: only, DISABLE: never shared memory */
     unsigned queue_immediate : 2;       /* DISABLE: Send_immediate returns EAGAIN when full */
