@@ -35,6 +35,7 @@ void transport_tell(double value);
 double transport_hear(void);
 
 struct pingpong {
+    size_t most;      /* round trips of a batch */
     const char *name; /* of the measure */
     int rank;         /* 0 measures and prints; 1 answers */
     bool rewrite;     /* false: the same words are sent again and again */
@@ -106,6 +107,7 @@ static inline void pingpong_size(struct pingpong *p, size_t bytes)
     size_t iterations = ((size_t)24 << 20) / (bytes > 1536 ? bytes : 1536);
     double half[PINGPONG_BATCHES];
 
+    iterations = iterations < p->most ? iterations : p->most;
     p->bytes = bytes;
     pingpong_batch(p, bytes, iterations / 8 + 2);
     for (int b = 0; b < PINGPONG_BATCHES; b++) {
@@ -116,13 +118,15 @@ static inline void pingpong_size(struct pingpong *p, size_t bytes)
     }
 }
 
-/* Sizes from --min to --max; each --step'th power of two. */
+/* Sizes from --min to --max; each --step'th power of two; --iterations of a batch at most. */
 static inline void pingpong_run(const char *name, int rank, int argc, char **argv)
 {
     size_t least = bench_option(argc, argv, "--min", 8);
     size_t most = bench_option(argc, argv, "--max", PINGPONG_LARGEST);
     size_t step = bench_option(argc, argv, "--step", 1);
-    struct pingpong p = {.name = name, .rank = rank, .clock_cost = bench_clock_cost()};
+    size_t iterations = bench_option(argc, argv, "--iterations", SIZE_MAX);
+    struct pingpong p = {
+        .most = iterations, .name = name, .rank = rank, .clock_cost = bench_clock_cost()};
 
     p.rewrite = !bench_flag(argc, argv, "--keep");
     p.out = transport_alloc(most);
