@@ -212,7 +212,7 @@ static void port_thread(bool wanted)
 {
     const char *pin = getenv("BENCH_PIN");
     const char *second = pin != NULL ? strchr(pin, ',') : NULL;
-    pamix_context_async_t how = {.threads = 1, .cpus = second != NULL ? second + 1 : "any"};
+    pamix_context_async_t how = {.threads = 1, .cpus = second != NULL ? second + 1 : NULL};
 
     if (overlap_port.rank != 0) {
         return;

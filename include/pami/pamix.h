@@ -78,7 +78,8 @@ pami_result_t PAMIX_Context_async_disable(pami_context_t contexts[], size_t coun
 
 /*
  * From now on the client's threads, those that carry servers too, run elsewhere.
- *   cpus  as in pamix_context_async_t; "any": wherever the calling thread may run
+ *   cpus  as in pamix_context_async_t; "any": wherever the calling thread may run;
+ *         "auto": there, but not where the program runs
  * Any thread. PAMI_INVAL; PAMI_EAGAIN: there are none yet.
  */
 pami_result_t PAMIX_Client_async_place(pami_client_t client, const char *cpus);

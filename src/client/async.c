@@ -59,9 +59,18 @@
 /* Calls of a user's function in one turn. */
 #define USER_CALLS 64
 
+/* A yield that takes longer: somebody works on this processor, who needs it. Those who wait there
+ * give it up as well, after some 20 us. */
+#define YIELD_LONG_NS 600000u
+/* Then a thread is modest for so long, twice as long each time. */
+#define CROWDED_NS 4000000u
+#define CROWDED_MOST_NS 1024000000u
+
+/* A processor that nobody else needs: told so by the places, or found out (give_way). */
 static bool has_spare(const struct async_thread *thread)
 {
-    return atomic_load_explicit(&thread->pool->spare, memory_order_relaxed);
+    return atomic_load_explicit(&thread->pool->spare, memory_order_relaxed) ||
+           (thread->clear && thread->crowded_until == 0);
 }
 
 /* ---- one context's turn ---- */
@@ -171,23 +180,28 @@ static void take_turn(struct async_slot *slot)
 {
     struct async_thread *thread = slot->thread;
     struct share_rules rules = {
-        .spins = has_spare(thread) ? SPINS_SPARE : SPINS_SHARED,
         .stopping = &thread->stopping,
         .serving = &slot->serving,
     };
     uint64_t before = helped(slot), now = clock_now_ns();
     enum share_turn turn;
 
+    async_place_apart(thread, slot->context, now);
+    if (thread->crowded_until <= now)
+        thread->crowded_until = 0;
+    rules.spins = has_spare(thread) ? SPINS_SPARE : SPINS_SHARED;
     if (slot->turn != SHARE_EAGER && slot->turn != SHARE_RETRY)
         slot->patience = has_spare(thread) ? PATIENCE : 0;
     rules.eager = slot->patience != 0;
     rules.awake = now < slot->awake_until;
     /*
      * A light sleep in which nothing has come is followed by a deep one. Not for threads that are
-     * not bound: timers of an idle processor go off on a busy one, and take the thread there.
+     * not bound, nor clear of the program: timers of an idle processor go off on a busy one, and
+     * take the thread there.
      */
-    slot->light = atomic_load_explicit(&thread->pool->bound, memory_order_relaxed) &&
-                  !(slot->turn == SHARE_ASLEEP && slot->light && now >= slot->wake_at);
+    slot->light =
+        (thread->clear || atomic_load_explicit(&thread->pool->bound, memory_order_relaxed)) &&
+        !(slot->turn == SHARE_ASLEEP && slot->light && now >= slot->wake_at);
     rules.light = slot->light;
     if (slot->turn == SHARE_AGAIN || slot->turn == SHARE_EAGER)
         rules.spins = SPINS_AGAIN;
@@ -217,6 +231,26 @@ static bool is_mine(const struct async_thread *thread, struct async_slot *slot)
            slot->thread == thread;
 }
 
+/* Others may have the processor. Who works there gets it for some ms, and a thread that sleeps when
+ * it is needed is sooner back than one that waits for its turn. */
+static void give_way(struct async_thread *thread)
+{
+    uint64_t before = clock_now_ns(), after;
+
+    sched_yield();
+    after = clock_now_ns();
+    if (after - before < YIELD_LONG_NS) {
+        thread->crowded_for -= thread->crowded_for / 64;
+        return;
+    }
+    thread->crowded_for = 2 * thread->crowded_for;
+    if (thread->crowded_for < CROWDED_NS)
+        thread->crowded_for = CROWDED_NS;
+    if (thread->crowded_for > CROWDED_MOST_NS)
+        thread->crowded_for = CROWDED_MOST_NS;
+    thread->crowded_until = after + thread->crowded_for;
+}
+
 /* What the thread waits for until its next round. */
 static void rest(struct async_thread *thread, uint32_t heard)
 {
@@ -237,7 +271,7 @@ static void rest(struct async_thread *thread, uint32_t heard)
     if (until != 0)
         async_sleep(&sleep, until);
     else
-        sched_yield();
+        give_way(thread);
 }
 
 void *async_thread_main(void *argument)
@@ -248,6 +282,7 @@ void *async_thread_main(void *argument)
     snprintf(name, sizeof(name), "pami-async/%u", thread->index % 1000);
     pthread_setname_np(pthread_self(), name);
     atomic_store(&thread->id, gettid());
+    share_helper_begin();
     prctl(PR_SET_TIMERSLACK, 1000ul); /* ns: naps are short */
     while (!atomic_load_explicit(&thread->stopping, memory_order_acquire)) {
         uint32_t heard = async_bell_hear(&thread->bell);

@@ -44,7 +44,8 @@ void async_finish(struct client *client);
  * 0 or -EINVAL with *why.
  */
 struct async_places {
-    bool bound;     /* false: wherever the system puts them */
+    bool bound;     /* false: wherever the system puts them ... */
+    bool avoids;    /* ... but not where the program runs */
     unsigned count; /* processors in `cpu` */
     int cpu[CPU_SETSIZE];
 };

@@ -1,11 +1,15 @@
 /*
  * Where the threads of asynchronous progress run.
  *
- * Told by a list, they run there. Otherwise a process that may use several cores leaves it to the
- * system, which knows which of them is idle just now. A process that is bound to one core looks for
- * the nearest one that no task of the job is bound to, by hwloc: on the way from its own core to
- * the machine, the first object with a free core has it. When there is none, they share the
- * program's.
+ * Told by a list, they run there. A process that is bound to one core looks for the nearest one
+ * that no task of the job is bound to, by hwloc: on the way from its own core to the machine, the
+ * first object with a free core has it. When there is none, they share the program's.
+ *
+ * A process that may use several cores leaves it to the system, which knows which of them is idle
+ * just now, but for one thing: where all have something to run, the system likes to put a thread
+ * beside the program that it is to relieve, although another task may only be waiting, and give its
+ * processor up all the time. So a thread that finds itself where its program was last moves, to
+ * anywhere else. All that by hints: a program that moves afterwards is noticed at its next call.
  */
 #include <errno.h>
 #include <hwloc/glibc-sched.h>
@@ -13,7 +17,9 @@
 #include <string.h>
 
 #include "client/async.h"
+#include "client/async_pool.h"
 #include "client/client.h"
+#include "util/clock.h"
 #include "util/cpu.h"
 #include "util/machine.h"
 
@@ -104,6 +110,13 @@ static void find_nearest(struct client *client, struct async_places *places)
         hwloc_topology_destroy(topology);
 }
 
+static bool has_choice(void)
+{
+    cpu_set_t mine;
+
+    return sched_getaffinity(0, sizeof(mine), &mine) == 0 && CPU_COUNT(&mine) > 1;
+}
+
 int async_places_find(struct client *client, const char *list, struct async_places *places)
 {
     memset(places, 0, sizeof(*places));
@@ -112,7 +125,72 @@ int async_places_find(struct client *client, const char *list, struct async_plac
     if (strcmp(list, "auto") != 0)
         return read_list(list, places) ? 0 : -EINVAL;
     find_nearest(client, places);
+    places->avoids = !places->bound && client->core.yield != YIELD_SOON && has_choice();
     return 0;
+}
+
+/* Between two moves of a thread, ns: a move takes the system some 10 us. */
+#define MOVE_NS 1000000u
+
+/* Where the program was last, of all contexts that the thread advances. */
+static void find_program(const struct async_thread *thread, cpu_set_t *program)
+{
+    CPU_ZERO(program);
+    for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
+        struct async_slot *slot = &thread->pool->slots[i];
+        int place;
+
+        if (atomic_load_explicit(&slot->serving, memory_order_acquire) == 0 /* A0 */ ||
+            slot->thread != thread)
+            continue;
+        place = atomic_load_explicit(&slot->context->share.place, memory_order_relaxed);
+        if (place > 0 && place <= CPU_SETSIZE)
+            CPU_SET((size_t)place - 1, program);
+    }
+}
+
+/* All processors it may have but the program's; where there are no others, all. */
+static void move(struct async_thread *thread)
+{
+    cpu_set_t now, program, rest;
+
+    if (sched_getaffinity(0, sizeof(now), &now) != 0)
+        return;
+    if (!CPU_EQUAL(&now, &thread->granted))
+        thread->cpus = now; /* somebody else has placed it */
+    find_program(thread, &program);
+    CPU_AND(&rest, &thread->cpus, &program);
+    CPU_XOR(&rest, &rest, &thread->cpus);
+    thread->clear = CPU_COUNT(&rest) != 0;
+    if (!thread->clear)
+        rest = thread->cpus;
+    if (!CPU_EQUAL(&now, &rest) && sched_setaffinity(0, sizeof(rest), &rest) != 0)
+        thread->clear = false;
+    else
+        thread->granted = rest;
+}
+
+void async_place_apart(struct async_thread *thread, struct context *context, uint64_t now)
+{
+    struct async_pool *pool = thread->pool;
+    int place = atomic_load_explicit(&context->share.place, memory_order_relaxed);
+    bool apart = atomic_load_explicit(&pool->avoids, memory_order_relaxed);
+
+    if (apart != atomic_load_explicit(&context->share.apart, memory_order_relaxed))
+        atomic_store_explicit(&context->share.apart, apart, memory_order_relaxed);
+    if (!apart) {
+        thread->clear = false;
+        return;
+    }
+    if (place == 0 || (thread->clear && place != 1 + sched_getcpu()) ||
+        now < thread->placed_at + MOVE_NS)
+        return;
+    thread->placed_at = now;
+    if (pthread_mutex_trylock(&pool->place_lock) != 0)
+        return;
+    if (atomic_load_explicit(&pool->avoids, memory_order_relaxed))
+        move(thread);
+    pthread_mutex_unlock(&pool->place_lock);
 }
 
 unsigned async_spare(const struct client *client)

@@ -14,7 +14,7 @@
 #include "util/option.h"
 
 /* Where the places say; nowhere in particular: where the caller may run. */
-static void place_thread(const struct async_thread *thread)
+static void place_thread(struct async_thread *thread)
 {
     const struct async_places *places = &thread->pool->places;
     cpu_set_t cpus;
@@ -25,7 +25,10 @@ static void place_thread(const struct async_thread *thread)
         CPU_SET((size_t)places->cpu[thread->index % places->count], &cpus);
     else
         sched_getaffinity(0, sizeof(cpus), &cpus);
+    pthread_mutex_lock(&thread->pool->place_lock);
     error = pthread_setaffinity_np(thread->thread, sizeof(cpus), &cpus);
+    thread->cpus = thread->granted = cpus;
+    pthread_mutex_unlock(&thread->pool->place_lock);
     if (error != 0)
         log_warn("asynchronous progress: thread %u cannot run on processor %d: %s", thread->index,
                  places->bound ? places->cpu[thread->index % places->count] : -1, strerror(error));
@@ -39,6 +42,8 @@ static int start_thread(struct async_pool *pool, struct async_thread *thread, un
 
     thread->pool = pool;
     thread->index = index;
+    sched_getaffinity(0, sizeof(thread->cpus), &thread->cpus);
+    thread->granted = thread->cpus;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     error = pthread_create(&thread->thread, NULL, async_thread_main, thread);
@@ -84,6 +89,9 @@ static int find_places(struct client *client, const char *cpus, struct async_poo
     if (error != 0)
         return error;
     pool->places = places;
+    pthread_mutex_lock(&pool->place_lock); /* no thread is just moving by the places of before */
+    atomic_store_explicit(&pool->avoids, places.avoids, memory_order_relaxed);
+    pthread_mutex_unlock(&pool->place_lock);
     atomic_store_explicit(&pool->bound, places.bound, memory_order_relaxed);
     atomic_store_explicit(&pool->spare, places.bound || async_spare(client) != 0,
                           memory_order_relaxed);
@@ -96,8 +104,10 @@ int async_pool_make(struct client *client, unsigned threads, const char *cpus)
     struct async_pool *pool = calloc(1, sizeof(*pool));
     int error = pool != NULL ? 0 : -ENOMEM;
 
-    if (error == 0)
+    if (error == 0) {
+        pthread_mutex_init(&pool->place_lock, NULL);
         error = find_places(client, cpus, pool);
+    }
     if (error != 0) {
         free(pool);
         return error;

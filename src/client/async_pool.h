@@ -43,13 +43,20 @@ struct async_thread {
     atomic_int id; /* for the system */
     struct async_bell bell;
     atomic_bool stopping;
+    cpu_set_t cpus;     /* where it may run; pool->place_lock, as the next one */
+    cpu_set_t granted;  /* where it has said that it wants to run */
+    uint64_t placed_at; /* ns: when it last moved; its own, as is all that follows */
+    bool clear;         /* of the processors that its program uses */
+    uint64_t crowded_until, crowded_for; /* ns; another thread works where it runs */
 };
 
 struct async_pool {
     struct client *client;
     pid_t pid;
-    atomic_bool spare; /* there are cores that nobody else needs */
-    atomic_bool bound; /* of places, which only who holds the client's lock looks at */
+    atomic_bool spare;  /* there are cores that nobody else needs */
+    atomic_bool bound;  /* of places, which only who holds the client's lock looks at */
+    atomic_bool avoids; /* likewise: threads keep clear of the program */
+    pthread_mutex_t place_lock;
     unsigned thread_count;
     struct async_thread *threads;
     struct async_places places;
@@ -58,6 +65,10 @@ struct async_pool {
 
 /* With client->async_lock held. 0 or negative errno. */
 int async_pool_make(struct client *client, unsigned threads, const char *cpus);
+
+/* async_place.c: the thread, which is about to advance the context, moves away from its program if
+ * need be. */
+void async_place_apart(struct async_thread *thread, struct context *context, uint64_t now);
 
 /* async.c */
 void *async_thread_main(void *thread);

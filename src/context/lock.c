@@ -92,6 +92,7 @@ bool context_unlock(struct context *context)
         return context_lock_release(&context->lock);
     if (!context_lock_held(&context->lock))
         return false;
+    share_note_place(context);
     left_work = context->lock.depth == 1 && share_left_work(context);
     context_lock_release(&context->lock);
     if (unlikely(left_work))

@@ -39,6 +39,8 @@ struct context_share {
     _Atomic uint64_t visited; /* clock_ticks when the program last left an advance */
     _Atomic uint64_t helped;  /* events that the helper has handled */
     uint64_t known;           /* of those, what PAMIX_Context_wait has told of; gate */
+    atomic_bool apart;        /* the helper wants to know ... */
+    atomic_int place;         /* 1 + the processor on which the program was last here; 0: unknown */
     void (*ring)(void *cookie);
     void *cookie;
 };
@@ -88,6 +90,12 @@ int share_pass(struct context *context);
 
 /* The caller is inside the context already, and advancing again would nest. */
 bool share_nested(const struct context *context);
+
+/* The caller, which is no helper, is here; a helper had better run elsewhere. */
+void share_note_place(struct context *context);
+
+/* The calling thread is a helper from now on. */
+void share_helper_begin(void);
 
 /* The gate by itself, for owners that do not advance; and whether the caller has passed it. */
 bool share_owned(const struct context *context);
