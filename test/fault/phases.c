@@ -31,8 +31,15 @@ enum {
     ID_GO = 1,
     TASKS_MAX = 64,
     FLIGHTS = 2,
+    DEATHS_MAX = 64,
     LIMIT = 10 /* seconds, on a machine with a lot else to do; it takes some milliseconds */
 };
+
+/* Until a collective that somebody dies in had ended, seconds; most do so in less than one. */
+static struct {
+    double seconds[DEATHS_MAX];
+    size_t count;
+} deaths;
 
 /* A geometry with one that is to die. */
 struct group {
@@ -228,6 +235,8 @@ static void check_end(struct op *o, long stop, double start)
     if (took > LIMIT * test_factor())
         FAIL("%s of type %d, death before store %ld: ends after %.2f s", o->name, (int)o->type,
              stop, took);
+    if (stop != 0 && deaths.count < DEATHS_MAX)
+        deaths.seconds[deaths.count++] = took;
     if (o->told.result == PAMI_SUCCESS)
         op_check(o);
     else if (o->told.result != PAMI_ERROR || stop == 0)
@@ -281,6 +290,28 @@ static void expect_failure(const struct group *g)
         FAIL("a barrier takes %.2f s to fail", test_now() - start);
 }
 
+static int compare_seconds(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static void check_deaths(void)
+{
+    double median;
+
+    if (options.cold) /* it takes the victim seconds to clear new memory, store by store */
+        return;
+    CHECK(deaths.count != 0);
+    qsort(deaths.seconds, deaths.count, sizeof(deaths.seconds[0]), compare_seconds);
+    median = deaths.seconds[deaths.count / 2];
+    if (median >= test_factor())
+        FAIL("half of %zu collectives with a death take more than %.2f s", deaths.count, median);
+    printf("they end after %.0f ms, %.0f ms at most\n", 1e3 * median,
+           1e3 * deaths.seconds[deaths.count - 1]);
+}
+
 /* How many stores there are, from the one who only counts. */
 static long count_stores(size_t counter)
 {
@@ -315,6 +346,7 @@ static void survive(size_t counter)
     destroy_geometry(&job, &group[counter].geometry);
     CHECK(coll_total(&job, rest, 1) == (int)survivors);
     WAIT(&job, places_arenas() == 0);
+    check_deaths();
     if (job.task == 0)
         printf("stores %ld\n", stores);
     printf("task %zu done\n", job.task);

@@ -70,7 +70,7 @@ static inline void team_open(struct team *team, uint32_t size, uint32_t slices, 
         member->arena.state = ARENA_READY;
         member->arena.rank = i;
         member->arena.size = size;
-        member->arena.slice_mask = slices - 1;
+        arena_set_slices(&member->arena, slices - 1);
         member->arena.room = BUFFER / size;
         member->arena.buffer_bytes = buffer_of(size, crowded);
         member->arena.crowded = crowded;

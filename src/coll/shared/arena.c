@@ -167,10 +167,17 @@ static int allocate(struct arena *arena)
     return 0;
 }
 
+static uint32_t slice_mask_of(const struct arena *arena)
+{
+    uint32_t mask = arena->shared->slice_mask;
+
+    return arena->crowded || mask < ARENA_BUFFERS ? mask : ARENA_BUFFERS - 1;
+}
+
 static void offer(struct arena *arena)
 {
     arena->crowded = arena->shared->context->core->yield == YIELD_SOON;
-    arena->slice_mask = arena->shared->slice_mask;
+    arena_set_slices(arena, slice_mask_of(arena));
     arena->direct_bytes = arena->shared->direct_bytes;
     arena->tree.radix = arena->shared->tree_radix;
     arena->tree.members = arena->shared->tree_members;
@@ -212,7 +219,7 @@ static bool map(struct arena *arena, const struct arena_note *note)
         return false;
     arena->memory = view.local + offset;
     arena->crowded = note->crowded != 0;
-    arena->slice_mask = note->slice_mask;
+    arena_set_slices(arena, note->slice_mask);
     arena->direct_bytes = note->direct_bytes;
     arena->tree.radix = note->tree_radix;
     arena->tree.members = note->tree_members;

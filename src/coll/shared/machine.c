@@ -190,7 +190,7 @@ static bool post_one(struct shared_machine *machine)
     struct arena *arena = machine->arena;
     uint64_t index = machine->posted;
 
-    if (index == machine->segments || index - machine->taken > arena->slice_mask)
+    if (index == machine->segments || index - machine->taken > arena->buffer_mask)
         return false;
     if (machine->row->posts(machine)) {
         if (shared_is_vector(machine->call.kind))
@@ -199,7 +199,7 @@ static bool post_one(struct shared_machine *machine)
             return false;
         machine->row->post(machine, index);
         if (!machine->is_inline)
-            arena->used[arena_place(arena, machine->slice + index)] =
+            arena->used[arena_buffer_place(arena, machine->slice + index)] =
                 (struct arena_position){machine->tick, index + 1};
         shared_publish(machine, LINE_POST, index + 1);
     }

@@ -48,7 +48,7 @@ static inline bool shared_may_write(const struct shared_machine *machine)
         return false;
     if (machine->is_inline)
         return true;
-    place = arena_place(arena, machine->slice + index);
+    place = arena_buffer_place(arena, machine->slice + index);
     return arena_was_read(arena, arena->used[place], &arena->readers[place]);
 }
 

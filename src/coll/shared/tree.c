@@ -208,7 +208,7 @@ static void publish(struct shared_machine *machine, enum arena_kind kind, uint64
 {
     struct arena *arena = machine->arena;
     const struct arena_readers readers = {machine->tick + 1, guest_of(machine)};
-    uint32_t place = arena_place(arena, machine->slice + index);
+    uint32_t place = arena_buffer_place(arena, machine->slice + index);
 
     arena->line_readers[arena_place(arena, machine->tick)] = readers;
     if (!machine->is_inline) {
@@ -241,7 +241,7 @@ static bool go_up(struct shared_machine *machine)
     const struct arena *arena = machine->arena;
     uint64_t index = machine->posted;
 
-    if (index == machine->segments || index - machine->staged > arena->slice_mask)
+    if (index == machine->segments || index - machine->staged > arena->buffer_mask)
         return false;
     if (is_read(machine) && !shared_may_write(machine))
         return false;
