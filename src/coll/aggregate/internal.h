@@ -163,8 +163,6 @@ int aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
                    const struct aggregate_wire *wire, const void *data, size_t bytes);
 
 /* node.c: what arrives for nodes, and what members here have to say */
-struct aggregate_node *aggregate_node_find(struct aggregate *aggregate, uint64_t identity,
-                                           uint32_t vertex);
 int aggregate_node_describe(struct aggregate *aggregate, const struct group *group,
                             const struct aggregate_tree *tree, uint32_t vertex);
 void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire *wire,

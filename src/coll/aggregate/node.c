@@ -56,8 +56,8 @@ static bool is_there(const struct aggregate_child *child)
 
 /* ---- making ---- */
 
-struct aggregate_node *aggregate_node_find(struct aggregate *aggregate, uint64_t identity,
-                                           uint32_t vertex)
+static struct aggregate_node *node_find(struct aggregate *aggregate, uint64_t identity,
+                                        uint32_t vertex)
 {
     struct list *item;
 
@@ -73,7 +73,7 @@ struct aggregate_node *aggregate_node_find(struct aggregate *aggregate, uint64_t
 static struct aggregate_node *node_get(struct aggregate *aggregate, uint64_t identity,
                                        uint32_t vertex)
 {
-    struct aggregate_node *node = aggregate_node_find(aggregate, identity, vertex);
+    struct aggregate_node *node = node_find(aggregate, identity, vertex);
 
     if (node != NULL)
         return node;
@@ -499,7 +499,7 @@ static void on_data(struct aggregate_node *node, struct aggregate_child *child,
 void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire *wire,
                        uint32_t origin, const void *data, size_t bytes)
 {
-    struct aggregate_node *node = aggregate_node_find(aggregate, wire->identity, wire->vertex);
+    struct aggregate_node *node = node_find(aggregate, wire->identity, wire->vertex);
     struct aggregate_child *child = NULL;
 
     if (wire->kind == AGGREGATE_JOIN && wire->place < AGGREGATE_RADIX_MAX)
@@ -533,7 +533,7 @@ void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire 
 void aggregate_node_down(struct aggregate *aggregate, const struct aggregate_wire *wire,
                          uint32_t origin, const void *data, size_t bytes)
 {
-    struct aggregate_node *node = aggregate_node_find(aggregate, wire->identity, wire->vertex);
+    struct aggregate_node *node = node_find(aggregate, wire->identity, wire->vertex);
     const struct aggregate_failure failure = failure_of(wire);
 
     if (node == NULL || !node->described || node->is_root || node->parent.endpoint != origin)

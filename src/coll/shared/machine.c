@@ -166,7 +166,7 @@ static void look_for_lost(struct shared_machine *machine, enum arena_kind kind, 
 }
 
 /* Have the members from..to-1 come to segment `index`? Remembers how far it has looked. */
-bool shared_have_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
+static bool have_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
                       uint32_t from, uint32_t to)
 {
     const struct arena *arena = machine->arena;
@@ -215,7 +215,7 @@ static bool take_one(struct shared_machine *machine)
     if (machine->taken == machine->posted)
         return false;
     machine->row->wants(machine, &from, &to);
-    if (from != to && !shared_have_come(machine, LINE_POST, machine->taken, from, to))
+    if (from != to && !have_come(machine, LINE_POST, machine->taken, from, to))
         return false;
     if (to - from + (arena->rank < from || arena->rank >= to) == arena->size &&
         arena->known_done.tick < machine->tick)
@@ -232,7 +232,7 @@ static bool stage_one(struct shared_machine *machine)
     if (machine->staged == machine->taken)
         return false;
     if (machine->split) {
-        if (!shared_have_come(machine, LINE_STAGE, machine->staged, 0, machine->arena->size))
+        if (!have_come(machine, LINE_STAGE, machine->staged, 0, machine->arena->size))
             return false;
         shared_take_stage(machine, machine->staged);
     }

@@ -19,11 +19,7 @@ void shared_publish_done(const struct shared_machine *machine, uint64_t segments
 /* The stamp of the machine's tick is of another collective: this one fails. */
 void shared_disagree(struct shared_machine *machine, uint64_t stamp);
 
-/* Have the members from..to-1 come to segment `index`? Remembers how far it has looked. */
-bool shared_have_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
-                      uint32_t from, uint32_t to);
-
-/* Has this one? */
+/* Has this member come to segment `index`? */
 bool shared_member_has_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
                             uint32_t member);
 
