@@ -74,7 +74,7 @@ static const struct symbol local_symbols[] = {
     {"base", .find = local_base},
     {"stride", .find = local_one},
     {"bitmask", .find = local_one},
-    {NULL},
+    {.name = NULL},
 };
 
 /* ---- EXT_async_progress ---- */
@@ -83,7 +83,7 @@ static const struct symbol async_symbols[] = {
     {"register", FUNCTION(async_register)},
     {"enable", FUNCTION(async_enable)},
     {"disable", FUNCTION(async_disable)},
-    {NULL},
+    {.name = NULL},
 };
 
 /* ---- EXT_torus_network ---- */
@@ -92,7 +92,7 @@ static const struct symbol torus_symbols[] = {
     {"information", FUNCTION(torus_information)},
     {"task2torus", FUNCTION(torus_of_task)},
     {"torus2task", FUNCTION(torus_to_task)},
-    {NULL},
+    {.name = NULL},
 };
 
 /* ---- EXT_test_extension ---- */
@@ -117,7 +117,7 @@ static void test_bar(struct test_record *record)
 static const struct symbol test_symbols[] = {
     {"foo", FUNCTION(test_foo)},
     {"bar", FUNCTION(test_bar)},
-    {NULL},
+    {.name = NULL},
 };
 
 /* ---- the table ---- */

@@ -44,6 +44,19 @@ static struct slot *slot_of(uint32_t number)
     return slots != NULL ? slots + (number - first) : NULL;
 }
 
+/* The slot of a live handle, NULL: it is none, or a predefined type's. */
+static struct slot *slot_from_handle(uintptr_t value)
+{
+    uint32_t number = (uint32_t)(value >> 4) & ((1u << SLOT_BITS) - 1);
+    struct slot *slot = number < TYPE_KIND_COUNT ? NULL : slot_of(number);
+
+    /* A2: pairs with R2 in handle_open; the type is the one stored before this handle */
+    if (slot == NULL || value == 0 ||
+        atomic_load_explicit(&slot->handle, memory_order_acquire) != value)
+        return NULL;
+    return slot;
+}
+
 struct type *type_from_handle(pami_type_t handle)
 {
     uintptr_t value = (uintptr_t)handle;
@@ -52,13 +65,8 @@ struct type *type_from_handle(pami_type_t handle)
 
     if (number < TYPE_KIND_COUNT)
         return value == HANDLE_VALUE(number, 1) ? &type_predefined[number] : NULL;
-    slot = slot_of(number);
-    if (slot == NULL)
-        return NULL;
-    /* A2: pairs with R2 in handle_open; the type is the one stored before this handle */
-    if (atomic_load_explicit(&slot->handle, memory_order_acquire) != value || value == 0)
-        return NULL;
-    return atomic_load_explicit(&slot->type, memory_order_relaxed);
+    slot = slot_from_handle(value);
+    return slot != NULL ? atomic_load_explicit(&slot->type, memory_order_relaxed) : NULL;
 }
 
 /* Under the mutex. NULL: no memory, or the handle has no bits for more slots. */
@@ -105,20 +113,17 @@ pami_type_t handle_open(struct type *type)
 
 struct type *handle_close(pami_type_t handle)
 {
-    struct type *type;
+    struct type *type = NULL;
+    struct slot *slot;
 
     pthread_mutex_lock(&mutex);
-    type = type_from_handle(handle);
-    if (type != NULL && type->permanent)
-        type = NULL;
-    if (type != NULL) {
-        uint32_t number = (uint32_t)((uintptr_t)handle >> 4) & ((1u << SLOT_BITS) - 1);
-        struct slot *slot = slot_of(number);
-
+    slot = slot_from_handle((uintptr_t)handle);
+    if (slot != NULL) {
+        type = atomic_load_explicit(&slot->type, memory_order_relaxed);
         atomic_store_explicit(&slot->handle, 0, memory_order_relaxed);
         atomic_store_explicit(&slot->type, NULL, memory_order_relaxed);
         slot->next_free = free_list;
-        free_list = number;
+        free_list = (uint32_t)((uintptr_t)handle >> 4) & ((1u << SLOT_BITS) - 1);
     }
     pthread_mutex_unlock(&mutex);
     return type;

@@ -83,11 +83,11 @@ int handoff_listen(const char *name)
 struct descriptor_message {
     char byte;
     struct iovec part;
+    struct msghdr message;
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control;
-    struct msghdr message;
 };
 
 static void descriptor_message_init(struct descriptor_message *of)
