@@ -356,11 +356,13 @@ static pami_result_t enable(const char *function, pami_context_t handle, unsigne
     return PAMI_SUCCESS;
 }
 
-/* Nobody waits for himself, nor for a function of the user's that wants a lock he holds. */
+/* Nobody waits for himself, nor for a function of the user's that wants a lock he holds, nor in a
+ * child of fork for a thread that it does not have. */
 static bool can_wait(const struct async_slot *slot)
 {
     return !pthread_equal(slot->thread->thread, pthread_self()) &&
-           (slot->progress == NULL || !context_lock_held(&slot->context->lock));
+           (slot->progress == NULL || !context_lock_held(&slot->context->lock)) &&
+           slot->thread->pool->pid == getpid();
 }
 
 static pami_result_t disable(const char *function, pami_context_t handle, unsigned events)

@@ -12,6 +12,7 @@
 #include "async.h"
 
 #include <sched.h>
+#include <sys/wait.h>
 
 enum {
     PAMIX_CLIENT_ASYNC_GUARANTEE = 1016,
@@ -287,6 +288,42 @@ static void bound(const cpu_set_t *all)
     job_finish(&job);
 }
 
+static size_t busy;
+
+static void stay(pami_context_t context, void *cookie)
+{
+    size_t *until = cookie;
+
+    (void)context;
+    __atomic_store_n(&busy, 1, __ATOMIC_RELEASE);
+    while (load(until) == 0)
+        sched_yield();
+}
+
+/* A child has none of the threads, one of which was at work when it came. */
+static void forked(void)
+{
+    pami_context_t context = job.context[2];
+    size_t go_on = 0;
+    pid_t child;
+    int status;
+
+    CHECK_OK(async_register(context, stay, NULL, NULL, &go_on));
+    CHECK_OK(async_enable(context, PAMIX_ASYNC_ALL));
+    WAIT_WITH(test_sleep(1e-4), load(&busy) != 0);
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        alarm(10 * (unsigned)test_factor());
+        _exit(async_disable(context, PAMIX_ASYNC_ALL) == PAMI_SUCCESS ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    __atomic_store_n(&go_on, 1, __ATOMIC_RELEASE);
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL));
+    CHECK_OK(async_register(context, NULL, NULL, NULL, NULL));
+}
+
 int main(int argc, char **argv)
 {
     bool is_bound = argc > 1 && strcmp(argv[1], "bound") == 0;
@@ -308,6 +345,7 @@ int main(int argc, char **argv)
     events();
     own_function();
     from_inside();
+    forked();
     job_finish(&job);
     return 0;
 }
