@@ -84,7 +84,7 @@ int context_create(struct client_core *core, uint32_t offset, struct context **o
     context->offset = offset;
     context->endpoint = endpoint_make(core->task, offset);
     atomic_init(&context->guard, 0);
-    atomic_init(&context->plain_of, context); /* no servers */
+    atomic_init(&context->plain_of, &context->plain_of); /* no servers, and no handle */
     list_init(&context->retries);
     context_lock_init(&context->lock);
     workqueue_init(&context->work);

@@ -146,15 +146,15 @@ pami_result_t fence_last(struct servers *servers, struct context *context, pami_
 pami_result_t PAMIX_Servers_fence(pamix_servers_t handle, pami_context_t context,
                                   pami_event_function fn, void *cookie)
 {
-    struct servers *servers = handle;
+    struct servers *servers = servers_find("PAMIX_Servers_fence", handle);
     struct context *own = context_from_handle(context);
     pami_result_t result = PAMI_EAGAIN;
     struct fence *fence;
 
-    if (servers == NULL || own == NULL || own->core != servers->core)
-        return error_set(PAMI_INVAL, "PAMIX_Servers_fence: %s",
-                         servers == NULL ? "servers: NULL"
-                                         : "context: is not of the servers' client");
+    if (servers == NULL)
+        return PAMI_INVAL;
+    if (own == NULL || own->core != servers->core)
+        return error_set(PAMI_INVAL, "PAMIX_Servers_fence: context: is not of the servers' client");
     if (servers->processes && atomic_load(&servers->state) == SERVERS_RUNNING) {
         struct lane *lane = lane_of("PAMIX_Servers_fence", servers, context, &result);
 

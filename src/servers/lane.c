@@ -103,16 +103,18 @@ static int lane_new(struct servers *servers, struct context *context, struct lan
     return 0;
 }
 
-struct lane *lane_of(const char *function, struct servers *servers, pami_context_t handle,
+struct lane *lane_of(const char *function, pamix_servers_t servers_handle, pami_context_t handle,
                      pami_result_t *result)
 {
+    struct servers *servers = servers_from_handle(servers_handle);
     struct context *context = context_from_handle(handle);
     struct lane *lane;
     int error;
 
     if (unlikely(servers == NULL || context == NULL)) {
-        *result = error_set(PAMI_INVAL, "%s: %s", function,
-                            servers == NULL ? "servers: NULL" : "context: not a context");
+        *result =
+            error_set(PAMI_INVAL, "%s: %s", function,
+                      servers == NULL ? servers_fault(servers_handle) : "context: not a context");
         return NULL;
     }
     lane = atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);

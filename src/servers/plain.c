@@ -107,7 +107,7 @@ void plain_end(struct lane *lane)
     const void *here = lane->servers;
 
     plain->context = NULL;
-    atomic_compare_exchange_strong(&context->plain_of, &here, context);
+    atomic_compare_exchange_strong(&context->plain_of, &here, &context->plain_of);
     atomic_store_explicit(&plain->left, 0, memory_order_relaxed);
 }
 

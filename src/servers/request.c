@@ -290,9 +290,10 @@ static inline bool is_plain(const struct servers *servers, pami_context_t handle
     return likely(context != NULL && flags == 0 && plain_take(servers, context, kind, bytes));
 }
 
-static bool is_plain_otherwise(struct servers *servers, pami_context_t handle,
+static bool is_plain_otherwise(pamix_servers_t servers_handle, pami_context_t handle,
                                enum request_kind kind, size_t bytes, unsigned flags)
 {
+    struct servers *servers = servers_from_handle(servers_handle);
     struct context *context = context_from_handle(handle);
 
     return servers != NULL && context != NULL && flags == 0 &&

@@ -122,8 +122,21 @@ static size_t queue_slots(const pamix_servers_config_t *config)
     return slots;
 }
 
+struct servers *servers_find(const char *function, pamix_servers_t handle)
+{
+    struct servers *servers = registry_find(handle) != NULL ? servers_from_handle(handle) : NULL;
+
+    if (servers != NULL && registry_client(servers->client) == servers->core)
+        return servers;
+    error_set(PAMI_INVAL, "%s: %s", function,
+              servers == NULL ? servers_fault(handle) : "servers: their client has gone");
+    return NULL;
+}
+
 static void servers_free(struct servers *servers)
 {
+    registry_remove(servers);
+    servers->magic = 0;
     for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
         struct lane *lane = atomic_load(&servers->lanes[i]);
 
@@ -150,14 +163,17 @@ struct servers *servers_new(struct client_core *core, size_t count,
     if (servers == NULL)
         return NULL;
     memset(servers, 0, sizeof(*servers));
+    servers->magic = SERVERS_MAGIC;
     servers->core = core;
+    servers->client = (pami_client_t)core->client;
     servers->count = (unsigned)count;
     servers->load_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     servers->queue = queue_slots(config);
     servers->server = aligned_alloc(CACHE_LINE, count * sizeof(*servers->server));
     servers->cpus = cpus != NULL ? strdup(cpus) : NULL;
     if (servers->server == NULL || (cpus != NULL && servers->cpus == NULL) ||
-        (*table != '\0' && model_read(table, &servers->model) != 0)) {
+        (*table != '\0' && model_read(table, &servers->model) != 0) ||
+        registry_add(servers, core) != 0) {
         servers_free(servers);
         return NULL;
     }
@@ -203,10 +219,11 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
 
 pami_result_t PAMIX_Servers_destroy(pamix_servers_t *handle)
 {
-    struct servers *servers = handle != NULL ? *handle : NULL;
+    struct servers *servers =
+        servers_find("PAMIX_Servers_destroy", handle != NULL ? *handle : NULL);
 
     if (servers == NULL)
-        return error_set(PAMI_INVAL, "PAMIX_Servers_destroy: servers: NULL");
+        return PAMI_INVAL;
     if (atomic_load(&servers->state) != SERVERS_STOPPED)
         return error_set(PAMI_EAGAIN, "PAMIX_Servers_destroy: servers: are not stopped");
     if (mover_in_use(servers->core))
@@ -244,12 +261,12 @@ static bool has_place(const char *cpus)
 
 pami_result_t PAMIX_Servers_start(pamix_servers_t handle)
 {
-    struct servers *servers = handle;
+    struct servers *servers = servers_find("PAMIX_Servers_start", handle);
     pamix_context_async_t how = {.threads = 0};
     pami_result_t result;
 
     if (servers == NULL)
-        return error_set(PAMI_INVAL, "PAMIX_Servers_start: servers: NULL");
+        return PAMI_INVAL;
     switch (atomic_load(&servers->state)) {
     case SERVERS_RUNNING:
         return PAMI_SUCCESS;
@@ -314,16 +331,16 @@ static pami_result_t stop_processes(struct servers *servers, pami_context_t cont
 pami_result_t PAMIX_Servers_stop(pamix_servers_t handle, pami_context_t context,
                                  pami_event_function fn, void *cookie)
 {
-    struct servers *servers = handle;
+    struct servers *servers = servers_find("PAMIX_Servers_stop", handle);
     struct context *own = context_from_handle(context);
     int state = SERVERS_RUNNING;
     struct stop *stop;
     pami_result_t result;
 
-    if (servers == NULL || own == NULL || own->core != servers->core)
-        return error_set(PAMI_INVAL, "PAMIX_Servers_stop: %s",
-                         servers == NULL ? "servers: NULL"
-                                         : "context: is not of the servers' client");
+    if (servers == NULL)
+        return PAMI_INVAL;
+    if (own == NULL || own->core != servers->core)
+        return error_set(PAMI_INVAL, "PAMIX_Servers_stop: context: is not of the servers' client");
     if (servers->processes)
         return stop_processes(servers, context, fn, cookie);
     stop = malloc(sizeof(*stop));
@@ -350,26 +367,28 @@ pami_result_t PAMIX_Servers_stop(pamix_servers_t handle, pami_context_t context,
 
 pami_result_t PAMIX_Servers_set_policy(pamix_servers_t handle, const pamix_servers_policy_t *policy)
 {
+    struct servers *servers = servers_find("PAMIX_Servers_set_policy", handle);
     pamix_servers_policy_t usual = policy_default();
     pami_result_t result;
 
-    if (handle == NULL)
-        return error_set(PAMI_INVAL, "PAMIX_Servers_set_policy: servers: NULL");
+    if (servers == NULL)
+        return PAMI_INVAL;
     if (policy == NULL)
         policy = &usual;
-    result = policy_check("PAMIX_Servers_set_policy", handle, policy);
+    result = policy_check("PAMIX_Servers_set_policy", servers, policy);
     if (result == PAMI_SUCCESS)
-        policy_store(handle, policy);
+        policy_store(servers, policy);
     return result;
 }
 
 pami_result_t PAMIX_Servers_get_policy(pamix_servers_t handle, pamix_servers_policy_t *policy)
 {
-    const struct servers *servers = handle;
+    const struct servers *servers = servers_find("PAMIX_Servers_get_policy", handle);
 
-    if (servers == NULL || policy == NULL)
-        return error_set(PAMI_INVAL, "PAMIX_Servers_get_policy: %s: NULL",
-                         servers == NULL ? "servers" : "policy");
+    if (servers == NULL)
+        return PAMI_INVAL;
+    if (policy == NULL)
+        return error_set(PAMI_INVAL, "PAMIX_Servers_get_policy: policy: NULL");
     *policy = (pamix_servers_policy_t){
         .operations = SERVERS_LOAD(servers->operations),
         .bytes_least = SERVERS_LOAD(servers->bytes_least),
@@ -402,11 +421,12 @@ static void add_server(pamix_servers_status_t *status, const struct server *serv
 pami_result_t PAMIX_Servers_query(pamix_servers_t handle, int server,
                                   pamix_servers_status_t *status)
 {
-    struct servers *servers = handle;
+    struct servers *servers = servers_find("PAMIX_Servers_query", handle);
 
-    if (servers == NULL || status == NULL)
-        return error_set(PAMI_INVAL, "PAMIX_Servers_query: %s: NULL",
-                         servers == NULL ? "servers" : "status");
+    if (servers == NULL)
+        return PAMI_INVAL;
+    if (status == NULL)
+        return error_set(PAMI_INVAL, "PAMIX_Servers_query: status: NULL");
     if (server < PAMIX_SERVERS_ALL || server >= (int)servers->count)
         return error_set(PAMI_INVAL, "PAMIX_Servers_query: server: %d of %u", server,
                          servers->count);

@@ -206,9 +206,13 @@ struct plain {
     atomic_size_t below[PLAIN_KINDS]; /* bytes; whoever changes the policy takes them away */
 };
 
+#define SERVERS_MAGIC UINT64_C(0x5e5e55e55e5e5101)
+
 struct servers {
+    uint64_t magic;
     struct plain plain[ENDPOINT_OFFSETS_MAX];
     struct client_core *core;
+    pami_client_t client; /* core's */
     unsigned count;
     bool processes;
     size_t queue;                    /* requests that may wait for each */
@@ -234,6 +238,23 @@ struct servers {
     struct server *server;
     struct ring_slot *slots;
 };
+
+/* As for contexts: of any object of the library, or NULL; not of memory that is gone. */
+static inline struct servers *servers_from_handle(pamix_servers_t handle)
+{
+    struct servers *servers = handle;
+
+    return likely(servers != NULL && servers->magic == SERVERS_MAGIC) ? servers : NULL;
+}
+
+/* Of anything at all, and only of a client that is there; for what is called seldom. NULL: an error
+ * has been set. */
+struct servers *servers_find(const char *function, pamix_servers_t handle);
+
+static inline const char *servers_fault(pamix_servers_t handle)
+{
+    return handle == NULL ? "servers: NULL" : "servers: not a handle of servers";
+}
 
 #define SERVERS_LOAD(member) atomic_load_explicit(&(member), memory_order_relaxed)
 
@@ -290,7 +311,7 @@ void request_events(struct request *request, void *cookie, pami_event_function f
                     pami_event_function second);
 
 /* What the context has here, made when it is first used; NULL with *result. */
-struct lane *lane_of(const char *function, struct servers *servers, pami_context_t handle,
+struct lane *lane_of(const char *function, pamix_servers_t servers_handle, pami_context_t handle,
                      pami_result_t *result);
 
 /* The requests that it still has end without a callback. */
