@@ -382,6 +382,17 @@ static bool has_thread(struct client *client, pid_t id)
     return found;
 }
 
+bool clients_exist(void)
+{
+    bool found;
+
+    if (pthread_mutex_trylock(&clients_lock) != 0)
+        return true;
+    found = !list_empty(&clients);
+    pthread_mutex_unlock(&clients_lock);
+    return found;
+}
+
 bool clients_have_thread(pid_t id)
 {
     struct list *item;

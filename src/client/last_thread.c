@@ -63,13 +63,28 @@ static bool others_run(void)
     return found;
 }
 
+/* Without clients there are no threads of the library, and nothing to wait for. */
+static bool has_nothing_to_watch(void)
+{
+    int none = 0;
+
+    if (clients_exist())
+        return false;
+    atomic_store(&watched, 0);
+    /* Somebody who has created one since and ended may have found it watched. */
+    return !clients_exist() || !atomic_compare_exchange_strong(&watched, &none, getpid());
+}
+
 static void *watch(void *cookie)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
 
     (void)cookie;
-    while (others_run())
+    do {
+        if (has_nothing_to_watch())
+            return NULL;
         nanosleep(&pause, NULL);
+    } while (others_run());
     exit(0);
 }
 
@@ -80,6 +95,8 @@ static void thread_ends(void *value)
     pthread_t thread;
 
     (void)value;
+    if (!clients_exist())
+        return;
     if (before != getpid())
         none = before;
     if (!atomic_compare_exchange_strong(&watched, &none, getpid()))

@@ -13,4 +13,7 @@ void last_thread_watch(void);
 /* client.c: whether this is a thread of the library. Any thread; true only if it is for sure. */
 bool clients_have_thread(pid_t id);
 
+/* client.c: whether this process has any. Any thread; false only if it is for sure. */
+bool clients_exist(void);
+
 #endif

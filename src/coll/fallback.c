@@ -19,12 +19,12 @@ static void machine_done(struct machine *machine, pami_result_t result)
     fallback->done(fallback, result);
 }
 
-/* Maps are shared by the run and its fall-back; so are the types behind them. */
 const struct fallback *fallback_of(const struct machine *machine)
 {
     return machine->done == machine_done ? machine->cookie : NULL;
 }
 
+/* Maps are shared by the run and its fall-back; so are the types behind them. */
 static struct collective take(struct collective *collective, const struct area_map *kept)
 {
     struct collective taken = *collective;

@@ -7,11 +7,13 @@
  * Run: tasks=1,3
  * Run: tasks=2 env="PAMI_SHM_SINGLE_COPY=off"
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi"
+ * Run: tasks=1 args="destroyed"
  */
 #include "rma.h"
 
 #include <pamix.h>
 
+#include <dirent.h>
 #include <pthread.h>
 
 enum {
@@ -103,7 +105,39 @@ static void at_exit(void)
         FAIL("the process ends before its last thread");
 }
 
-int main(void)
+static void *create_and_destroy(void *cookie)
+{
+    pami_client_t client;
+
+    CHECK_OK(PAMI_Client_create("short-lived", &client, NULL, 0));
+    CHECK_OK(PAMI_Client_destroy(&client));
+    return cookie;
+}
+
+static size_t count_threads(void)
+{
+    DIR *threads = opendir("/proc/self/task");
+    size_t count = 0;
+
+    CHECK(threads != NULL);
+    while (readdir(threads) != NULL)
+        count++;
+    closedir(threads);
+    return count - 2; /* . and .. */
+}
+
+/* Nothing stays behind of a thread whose client ended before it did. */
+static void destroyed(void)
+{
+    size_t before = count_threads();
+    pthread_t thread;
+
+    CHECK(pthread_create(&thread, NULL, create_and_destroy, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    WAIT_WITH(test_sleep(1e-3), count_threads() == before);
+}
+
+int main(int argc, char **argv)
 {
     pami_dispatch_hint_t hints = {0};
     pthread_t thread;
@@ -111,6 +145,10 @@ int main(void)
 #ifdef __SANITIZE_THREAD__
     test_skip("the sanitizer has a thread of its own, which counts as the program's");
 #endif
+    if (argc > 1 && strcmp(argv[1], "destroyed") == 0) {
+        destroyed();
+        return 0;
+    }
     job_start(&job, "last thread", 2);
     rma_open(&job);
     job.driven = 1;
