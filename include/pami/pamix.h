@@ -52,6 +52,8 @@ pami_result_t PAMIX_Context_wait(pami_context_t context, size_t maximum_us);
  *     advances but what it advances itself;
  *   - advance or wait without the lock; but nothing else: sends and other calls on an enabled
  *     context need the lock unless they are made from callbacks.
+ * Threads of the library do not keep the process alive: it ends with the last of the program's own,
+ * whatever callbacks would still have to do.
  *
  * EXT_async_progress (PAMI_Extension_open) offers the same by the names other libraries use.
  */
@@ -453,7 +455,8 @@ pami_result_t PAMIX_Servers_start(pamix_servers_t servers);
 /*
  * From now on nothing is forwarded: contexts carry requests by themselves, ordered ones get
  * PAMI_EAGAIN until the servers have stopped. fn runs when all that was forwarded is complete at
- * its destination, and the threads have left. Any other thread may go on making requests.
+ * its destination, and the threads have left, also where the program had enabled asynchronous
+ * progress of the servers' contexts before. Any other thread may go on making requests.
  * PAMI_EAGAIN: they do not run; PAMI_ENOMEM; PAMI_INVAL.
  */
 pami_result_t PAMIX_Servers_stop(pamix_servers_t servers, pami_context_t context,
