@@ -24,9 +24,17 @@ for task in 0 1 2; do
 done
 ! grep -vE '^pami\[[0-2]\] context [0-9]+: [a-z].* +[0-9]+$' "$work/stats" || fail "broken lines"
 
-PAMI_STATS=1 PAMI_SHM_JOINT_COPY=on "$pamirun" -n 2 "$BUILD/test/api/joint" >"$work/joint" 2>&1 ||
-    fail "with PAMI_SHM_JOINT_COPY"
-grep -qE 'single copy: bytes for others +[1-9]' "$work/joint" || fail "nothing was copied jointly"
+# Whether one of two tasks has time to help the other is a matter of luck: four of five times.
+jointly=no
+for _ in {1..20}; do
+    PAMI_STATS=1 PAMI_SHM_JOINT_COPY=on "$pamirun" -n 2 "$BUILD/test/api/joint" >"$work/joint" 2>&1 ||
+        fail "with PAMI_SHM_JOINT_COPY"
+    if grep -qE 'single copy: bytes for others +[1-9]' "$work/joint"; then
+        jointly=yes
+        break
+    fi
+done
+[ $jointly = yes ] || fail "nothing was copied jointly"
 
 perl -MJSON::PP -e 1 2>/dev/null || { echo "SKIP: no JSON::PP"; exit 77; }
 cat >"$work/look.pl" <<'END'
