@@ -47,7 +47,7 @@
  * Slices that there is room for; those that are not used are address space only. In a crowded arena
  * many of them, of lines only, let a root run ahead of the others by as many collectives in each
  * of its turns: broadcasts of 8 bytes by one root with nothing between them, by 4 and 8 tasks on 2
- * processors, 4 and 16 slices, us: 1.15 and 0.86, 3.5 and 1.6. Others gain nothing, and two tasks
+ * processors, 4 and 16 slices, us: 1.15 and 0.86, 3.7 and 1.5. Others gain nothing, and two tasks
  * lose 2 to 6 % where all collectives take turns in more lines.
  */
 #define ARENA_SLICES 16u
