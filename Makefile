@@ -277,6 +277,7 @@ TEST_FACTOR ?= $(if $(SANITIZE),5,1)
 test_files := $(sort $(foreach n,$(test_names),$(firstword $(wildcard $(n).c) \
                   $(wildcard $(n)/$(notdir $(n)).c) $(n).c)) $(shell_tests))
 selected    = $(or $(TEST),$(foreach k,$(subst $(comma), ,$(KIND)),$(filter test/$(k)/%,$(test_files))))
+no_tests    = $(filter-out $(test_files),$(selected))
 
 # Why tests have failed, a line each: shown at the end, which may be all that somebody sees.
 reasons = $(abspath $(BUILD))/test/reasons
@@ -290,10 +291,11 @@ steady := $(if $(findstring thread,$(SANITIZE)),\
 
 .PHONY: check run-check bench bench-deps launch-deps demo
 check: deps ## build and run the tests (see KIND, TEST, JOBS)
+	$(if $(no_tests),$(error there is no test $(no_tests)))
+	$(if $(strip $(selected)),,$(error no test is selected))
 	+$(MAKE) --no-print-directory run-check
 
 run-check: all
-	$(if $(strip $(selected)),,$(error no test is selected))
 	rm -f '$(reasons)'
 	TEST_REASONS='$(reasons)' BUILD='$(abspath $(BUILD))' \
 	    CC='$(CC)' CXX='$(CXX)' NM='$(NM)' PKG_CONFIG='$(PKG_CONFIG)' \

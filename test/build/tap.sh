@@ -1,5 +1,5 @@
 #!/bin/bash
-# The test runner itself: what passes, what fails, what is cleaned up.
+# The test runner itself: what passes, what fails, what is cleaned up; and what is not there to run.
 # Run: timeout=60
 set -eu
 
@@ -99,3 +99,12 @@ expect '^ok 1 - self/plain \('
 ! "$top/test/tap" test/self/wrong.c >out 2>&1
 expect '^not ok 1 '
 expect 'cannot understand: tasks=many'
+
+# What is named and is no test is an error, also among others and where it is a directory.
+for names in test/unit/none.c test/unit/coll_arithmetic 'test/build/tap.sh test/build'; do
+    if make -n -C "$top" check TEST="$names" >out 2>&1; then
+        echo "FAILED: make check TEST=$names"
+        exit 1
+    fi
+    expect 'there is no test test/'
+done
