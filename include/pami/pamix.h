@@ -584,7 +584,8 @@ typedef struct {
     uint64_t deaths;
 } pamix_sim_counters_t;
 
-/* Everything on, no trouble: nodes of 16 tasks, a network of 2 us and 12.5 GB/s, seed 1. */
+/* Everything on, no trouble: nodes of 16 tasks, a network of 2 us and 12.5 GB/s, seed 1. NULL is
+ * only named by the error text. */
 void PAMIX_Sim_default(pamix_sim_config_t *config);
 
 /*

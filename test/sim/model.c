@@ -177,6 +177,7 @@ static void test_configuration(void)
     expect_refused(NULL, 0, "ntasks");
     expect_refused(NULL, ((size_t)1 << 24) + 1, "ntasks");
     CHECK(PAMIX_Sim_create(NULL, 1, NULL) == PAMI_INVAL);
+    PAMIX_Sim_default(NULL);
     CALL(PAMIX_Sim_create(NULL, 1, &client));
     CALL(PAMIX_Sim_destroy(&client, 1));
     CHECK(client == NULL);

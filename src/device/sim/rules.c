@@ -12,6 +12,10 @@
 
 void PAMIX_Sim_default(pamix_sim_config_t *config)
 {
+    if (config == NULL) {
+        error_set(PAMI_INVAL, "PAMIX_Sim_default: config: NULL");
+        return;
+    }
     *config = (pamix_sim_config_t){
         .size = sizeof(*config),
         .seed = 1,
