@@ -200,7 +200,21 @@ check_names()
         done
 }
 
-for check in format size banned layers headers symbols scripts space names cppcheck; do
+# The tables of tests in the documents have them all.
+check_tables()
+{
+    local file name
+    while read -r file name; do
+        grep -q "\`$name\`" "$file" || echo "$file: does not list $name"
+    done < <(
+        # shellcheck disable=SC2012
+        ls test/api/*.c test/api/*.sh | sed -E 's|.*/|test/api/README.md |; s|\.c$||'
+        # shellcheck disable=SC2012
+        ls test/sim/*.c | sed -E 's|.*/|doc/sim.md |; s|\.c$||'
+    )
+}
+
+for check in format size banned layers headers symbols scripts space names tables cppcheck; do
     found=$("check_$check")
     if [ -n "$found" ]; then
         printf 'lint: %s:\n%s\n' "$check" "$found"
