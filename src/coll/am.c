@@ -287,6 +287,12 @@ static void run_held_later(pami_context_t context, void *cookie, pami_result_t r
     run_held(cookie);
 }
 
+/* From advance. Where there is no memory for that, am_sweep tries again. */
+static void run_held_soon(struct am *am)
+{
+    am->late = context_complete(am->context, run_held_later, am, PAMI_SUCCESS) != 0;
+}
+
 /* The message's sender has gone before its data was fetched. */
 static void part_lost(pami_context_t context, void *cookie, pami_result_t result)
 {
@@ -392,7 +398,7 @@ static void on_message(pami_context_t handle, void *cookie, const void *header, 
     else if (recv == NULL)
         part_run(part, group, row);
     else
-        context_complete(context, run_held_later, am, PAMI_SUCCESS);
+        run_held_soon(am);
 }
 
 /* ---- contexts and groups ---- */
@@ -402,7 +408,7 @@ void am_group_opened(struct group *group)
     struct am *am = group->context->am;
 
     if (!list_empty(&am->held))
-        context_complete(group->context, run_held_later, am, PAMI_SUCCESS);
+        run_held_soon(am);
 }
 
 void am_group_closed(struct group *group)
@@ -424,17 +430,21 @@ size_t am_sweep(struct context *context)
 {
     struct am *am = context->am;
     struct list *item, *following;
-    size_t dropped = 0;
+    size_t count = 0;
 
+    if (am->late) {
+        run_held_soon(am);
+        count += !am->late;
+    }
     list_for_each_safe (item, following, &am->held) {
         struct am_part *part = list_entry(item, struct am_part, link);
 
         if (!geometry_is_over(context, part->wire.identity))
             continue;
         part_drop(part);
-        dropped++;
+        count++;
     }
-    return dropped;
+    return count;
 }
 
 int am_set(struct group *group, uint64_t id, pami_dispatch_callback_function fn, void *cookie)
@@ -453,7 +463,7 @@ int am_set(struct group *group, uint64_t id, pami_dispatch_callback_function fn,
     row->function = fn;
     row->cookie = cookie;
     if (!list_empty(&am->held))
-        context_complete(group->context, run_held_later, am, PAMI_SUCCESS);
+        run_held_soon(am);
     return 0;
 }
 

@@ -80,6 +80,7 @@ struct am {
     struct context *context;
     struct list rows;
     struct list held;  /* parts that wait for their geometry or id, oldest first */
+    bool late;         /* some of them may be run, but there was no memory to say so */
     struct list parts; /* those whose dispatch function has been called */
     struct list operations;
     size_t early_bytes, early_limit;
@@ -96,7 +97,8 @@ void am_group_opened(struct group *group);
 /* Forget the ids of the group, and what is held for it. */
 void am_group_closed(struct group *group);
 
-/* Now and then: drops what waits for geometries that this member has destroyed; how many. */
+/* Now and then: sees to it that what is late runs, and drops what waits for geometries that this
+ * member has destroyed. How many of these things it has done. */
 size_t am_sweep(struct context *context);
 
 /* PAMI_Collective for the types PAMI_XFER_AM*; texts name PAMI_Collective. */

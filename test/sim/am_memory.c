@@ -1,6 +1,7 @@
 /*
  * Memory that runs out while members of amgathers take their messages: the initiator, which waits
- * for what they contribute, is told, and with the next ones all is right again.
+ * for what they contribute, is told, and with the next ones all is right again. And while an id is
+ * set that messages wait for: they are late, not lost.
  */
 #include "no_memory.h"
 
@@ -10,7 +11,9 @@ enum {
     ID = 5,
     /* What is kept of a message is its header, of a length that nothing else has, and 8 bytes. */
     HEADER = 1003,
-    BYTES = HEADER + 8
+    BYTES = HEADER + 8,
+    /* The first growth of a context's ring of completions: from 64 to 128. */
+    RING_BYTES = 128 * 24
 };
 
 static size_t landed, failed;
@@ -57,11 +60,11 @@ static pami_algorithm_t gather_of(pami_client_t client)
     return handles[0][0];
 }
 
-/* One gather by `initiator`; returns whether it has failed. */
-static bool gather(const struct sim_job *job, size_t initiator, bool short_of_memory)
+static int words[MEMBERS];
+
+static void begin(const struct sim_job *job, size_t initiator)
 {
     static char headers[MEMBERS][HEADER];
-    int words[MEMBERS];
     pami_xfer_t xfer = {.algorithm = gather_of(job->client[initiator])};
 
     for (size_t i = 0; i < MEMBERS; i++)
@@ -76,6 +79,12 @@ static bool gather(const struct sim_job *job, size_t initiator, bool short_of_me
                                                .rtype = PAMI_TYPE_SIGNED_INT,
                                                .rtypecount = 1};
     CALL(PAMI_Collective(job->context[initiator], &xfer));
+}
+
+/* One gather by `initiator`; returns whether it has failed. */
+static bool gather(const struct sim_job *job, size_t initiator, bool short_of_memory)
+{
+    begin(job, initiator);
     no_memory.one_in = short_of_memory ? 6 : 0;
     job_settle(job);
     no_memory.one_in = 0;
@@ -85,11 +94,55 @@ static bool gather(const struct sim_job *job, size_t initiator, bool short_of_me
     return failed != 0;
 }
 
-static void run(uint64_t seed)
+static void set_id(const struct sim_job *job, size_t task)
 {
     static int own[MEMBERS];
-    struct dice dice = {seed};
     pami_dispatch_callback_function fn = {.amgather = on_gather};
+
+    own[task] = (int)task;
+    CALL(PAMI_AMCollective_dispatch_set(job->context[task], gather_of(job->client[task]), ID, fn,
+                                        &own[task], (pami_collective_hint_t){0}));
+}
+
+/* Makes the task's ring of completions full, by puts to itself. */
+static void fill_ring(const struct sim_job *job, uint32_t task)
+{
+    char from[8] = "content", to[8];
+    pami_put_simple_t put = {.rma = {.dest = task, .bytes = 8, .done_fn = on_contributed},
+                             .addr = {.local = from, .remote = to},
+                             .put = {.rdone_fn = on_contributed}};
+    pami_result_t result;
+
+    no_memory.bytes = RING_BYTES;
+    no_memory.refused = 0;
+    no_memory.one_in = 1;
+    do
+        result = PAMI_Put(job->context[task], &put);
+    while (result == PAMI_SUCCESS);
+    CHECK(result == PAMI_ENOMEM && no_memory.refused != 0);
+}
+
+/* Task 1 sets the id when the message is there and no completion finds room. */
+static void be_late(void)
+{
+    struct sim_job job;
+
+    job_create(&job, NULL, 2, 1);
+    set_id(&job, 0);
+    begin(&job, 0);
+    PAMIX_Sim_run(job.client[0], NULL, NULL, 0, 1e-3);
+    CHECK(landed == 0);
+    fill_ring(&job, 1);
+    set_id(&job, 1);
+    no_memory.one_in = 0;
+    job_settle(&job);
+    CHECK(landed == 1 && failed == 0 && words[0] == 0 && words[1] == 1);
+    job_destroy(&job);
+}
+
+static void run(uint64_t seed)
+{
+    struct dice dice = {seed};
     struct sim_job job;
     pamix_sim_config_t config;
 
@@ -100,11 +153,8 @@ static void run(uint64_t seed)
     config.seed = seed;
     config.tasks_per_node = 1 + (uint32_t)dice_below(&dice, 4);
     job_create(&job, &config, 2 + dice_below(&dice, MEMBERS - 1), 1);
-    for (size_t i = 0; i < job.tasks; i++) {
-        own[i] = (int)i;
-        CALL(PAMI_AMCollective_dispatch_set(job.context[i], gather_of(job.client[i]), ID, fn,
-                                            &own[i], (pami_collective_hint_t){0}));
-    }
+    for (size_t i = 0; i < job.tasks; i++)
+        set_id(&job, i);
     for (size_t i = 0; i < GATHERS; i++) {
         bool short_of_memory = i % 2 != 0;
 
@@ -123,6 +173,7 @@ int main(int argc, char **argv)
         printf("SKIP: the sanitizer has the memory\n");
         return 77;
     }
+    be_late();
     for (uint64_t i = 0; i < given.seeds; i++)
         run(given.seed + i);
     return 0;
