@@ -2,6 +2,7 @@
  * pamix.h - what this library offers beyond the PAMI interface. Every name here starts with
  * PAMIX_ or pamix_; programs that use only pami.h stay portable to other PAMI libraries.
  *
+ *   ending a job              all tasks, because of one                      PAMIX_Client_abort
  *   waiting                   sleep until a context has something to do      PAMIX_Context_wait
  *   asynchronous progress     threads that advance contexts                  PAMIX_Context_async_*
  *   shared heap               memory that the tasks of a node share          PAMIX_Mem_*
@@ -23,6 +24,17 @@ extern "C" {
 #endif
 
 #pragma GCC visibility push(default)
+
+/* ----------------------------------------------------------------------------- ending a job -- */
+
+/*
+ * Asks the launcher to end all tasks of the job, as MPI_Abort has to. Returns at once: the launcher
+ * soon ends this task too, but where there is none it lives on. Any thread, also from callbacks.
+ *   status  of the job, 1..255, as far as the launcher passes it on
+ *   why     one line, which is printed; NULL: no reason
+ * PAMI_INVAL: also the client of a simulation, which has PAMIX_Sim_kill.
+ */
+pami_result_t PAMIX_Client_abort(pami_client_t client, int status, const char *why);
 
 /* ---------------------------------------------------------------------------------- waiting -- */
 

@@ -373,6 +373,18 @@ pami_result_t PAMI_Client_destroy(pami_client_t *handle)
     return PAMI_SUCCESS;
 }
 
+pami_result_t PAMIX_Client_abort(pami_client_t handle, int status, const char *why)
+{
+    struct client *client = client_from_handle(handle);
+
+    if (client == NULL || !client->own_bootstrap)
+        return error_set(PAMI_INVAL, "PAMIX_Client_abort: client: not one of a launcher's job");
+    if (status < 1 || status > 255)
+        return error_set(PAMI_INVAL, "PAMIX_Client_abort: status: %d is not in 1..255", status);
+    bootstrap_abort(client->core.bootstrap, status, why);
+    return PAMI_SUCCESS;
+}
+
 static bool has_thread(struct client *client, pid_t id)
 {
     bool found = client->pid == getpid() && async_has_thread(client, id);

@@ -97,6 +97,15 @@ done
 run 7 "$pamirun" "$raw" 'cmd=abort exitcode=7' # and ends before it is ended, with another status
 run 9 "$pamirun" -n 2 --keep-going sh -c "if [ \$PMI_RANK = 0 ]; then exec $raw 'cmd=abort exitcode=9'; fi; exec sleep 100"
 
+echo '# abort by a program'
+for keep in '' --keep-going; do
+    start=$(now)
+    run 7 "$pamirun" -n 3 $keep "$build/test/launch/abort" 7
+    has err 'ending the job with status 7: told to'
+    has err 'has aborted the job with status 7'
+    within 3000 "$start"
+done
+
 echo '# broken sessions'
 for line in hello 'key=1' 'cmd' '=1' '' 'cmd=get_maxes' "$(printf '\001')" "cmd=init $(printf '%9000s' x)"; do
     start=$(now)
