@@ -44,9 +44,6 @@ int bootstrap_compare_hosts(struct bootstrap *bootstrap, uint32_t *ids);
 /* Sets job to a file-name-safe form of the launcher's name for it, made unique by a hash. */
 void bootstrap_set_job(struct bootstrap *bootstrap, const char *launcher_name);
 
-/* Frees the arrays that bootstrap_set_nodes made. */
-void bootstrap_free_nodes(struct bootstrap *bootstrap);
-
 /* Leaves "launcher: <text>" in error_set and in the log, returns `negative_errno`. */
 int bootstrap_fail(int negative_errno, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

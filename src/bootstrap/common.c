@@ -78,13 +78,6 @@ void bootstrap_set_job(struct bootstrap *bootstrap, const char *launcher_name)
     snprintf(bootstrap->job, sizeof bootstrap->job, "%.46s-%.16s", prefix, hash);
 }
 
-void bootstrap_free_nodes(struct bootstrap *bootstrap)
-{
-    free(bootstrap->local_tasks);
-    free(bootstrap->node_map);
-    bootstrap->local_tasks = bootstrap->node_map = NULL;
-}
-
 struct id_row {
     uint32_t id, first; /* launcher's node id, lowest task there */
 };
