@@ -121,15 +121,20 @@ static int make_usable(struct shared_heap *heap, size_t end)
 
 static void warn_full(struct shared_heap *heap, size_t bytes)
 {
+    struct heap_usage usage;
     bool warned;
 
     pthread_mutex_lock(&heap->lock);
     warned = heap->warned;
     heap->warned = true;
     pthread_mutex_unlock(&heap->lock);
-    if (!warned)
-        log_warn("the shared heap of %zu bytes (PAMI_HEAP_BYTES) has no room for %zu more",
-                 heap->segment->heap_bytes, bytes);
+    if (warned)
+        return;
+    heap_usage(heap->allocator, &usage);
+    log_warn(
+        "the shared heap of %zu bytes (PAMI_HEAP_BYTES) has no room for %zu more: %zu bytes are "
+        "taken, by %zu blocks",
+        usage.bytes, bytes, usage.used, usage.blocks);
 }
 
 int shared_heap_alloc(struct shared_heap *heap, size_t bytes, size_t alignment, int node,
