@@ -211,6 +211,7 @@ pami_result_t PAMI_Memregion_destroy(pami_context_t handle, pami_memregion_t *me
     struct context *context = context_from_handle(handle);
     struct memregion region;
     _Atomic uint64_t *slot;
+    atomic_uint *next;
     uint64_t serial;
 
     if (context == NULL)
@@ -228,8 +229,10 @@ pami_result_t PAMI_Memregion_destroy(pami_context_t handle, pami_memregion_t *me
     if (slot == NULL || !atomic_compare_exchange_strong(slot, &serial, serial + 1))
         return error_set(PAMI_INVAL, "PAMI_Memregion_destroy: memregion: was destroyed");
     conceal(context, &region);
-    /* So that few blocks of the table are ever in use. */
-    atomic_store_explicit(&context->core->regions->next, region.slot, memory_order_relaxed);
+    /* The lowest free slot, so that few blocks of the table are ever in use. */
+    next = &context->core->regions->next;
+    if (region.slot < atomic_load_explicit(next, memory_order_relaxed))
+        atomic_store_explicit(next, region.slot, memory_order_relaxed);
     memset(memregion, 0, sizeof(*memregion));
     return PAMI_SUCCESS;
 }

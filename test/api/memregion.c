@@ -9,11 +9,14 @@
  */
 #include "rma.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 enum {
     CONTEXTS = 4,
     MANY = 3000,
+    SOME = 3,
+    ROUNDS = 40000,
     BYTES = 8192,
     ID = 1
 };
@@ -122,6 +125,25 @@ static void many(void)
     free(op);
 }
 
+/* Some at a time, again and again: what they take is given to the next ones. */
+static void again(void)
+{
+    static char memory[SOME];
+    struct region region[SOME];
+    size_t before = 0;
+
+    for (size_t i = 0; i < ROUNDS; i++) {
+        for (size_t k = 0; k < SOME; k++)
+            rma_region(job.context[k], &memory[k], 1, &region[k].bytes);
+        for (size_t k = 0; k < SOME; k++)
+            CHECK_OK(PAMI_Memregion_destroy(job.context[0], &region[k].bytes));
+        if (i == ROUNDS / 10)
+            before = mallinfo2().uordblks;
+    }
+    if (mallinfo2().uordblks > before + ROUNDS)
+        FAIL("%zu bytes of memory became %zu", before, mallinfo2().uordblks);
+}
+
 /* Memory that cannot be written to makes a region to read from. */
 static void read_only(void)
 {
@@ -188,6 +210,7 @@ int main(void)
     arguments();
     overlapping();
     many();
+    again();
     read_only();
     in_a_message();
     rma_close(&job);
