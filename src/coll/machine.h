@@ -40,7 +40,8 @@ struct machine_ops {
     /*
      * Take over the arguments (*given is the machine's afterwards, also on error) and go into the
      * start state. 0, -ENOMEM, or -EBUSY while it runs or still has something under way. NULL: the
-     * machine is not made from an algorithm.
+     * machine is not made from an algorithm, or from a row whose runs go in the order of calls,
+     * which is in no composition.
      */
     int (*reset)(struct machine *machine, struct collective *given);
     /* Numbers for so many runs from the groups of this machine and those below it. */

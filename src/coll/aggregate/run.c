@@ -258,19 +258,6 @@ static void start(struct machine *machine)
     aggregate_member_pump(member);
 }
 
-static int reset(struct machine *machine, struct collective *given)
-{
-    struct aggregate_run *run = run_of(machine);
-
-    if (run->running) {
-        collective_release(given);
-        return -EBUSY;
-    }
-    collective_release(&run->collective);
-    run->collective = *given;
-    return 0;
-}
-
 static void release(struct machine *machine)
 {
     struct aggregate_run *run = run_of(machine);
@@ -295,7 +282,6 @@ static void give_up(struct machine *machine, pami_result_t result)
 
 static const struct machine_ops aggregate_ops = {
     .name = "aggregate",
-    .reset = reset,
     .reserve = machine_reserve,
     .start = start,
     .release = release,

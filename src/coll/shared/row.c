@@ -399,20 +399,6 @@ static void start(struct machine *machine)
     shared_start(&run->shared);
 }
 
-static int reset(struct machine *machine, struct collective *given)
-{
-    struct shared_run *run = run_of(machine);
-
-    if (run->running) {
-        collective_release(given);
-        return -EBUSY;
-    }
-    collective_release(&run->collective);
-    run->collective = *given;
-    run->again = false;
-    return 0;
-}
-
 static void release(struct machine *machine)
 {
     struct shared_run *run = run_of(machine);
@@ -470,7 +456,6 @@ static bool repeats(const struct machine *machine)
 
 static const struct machine_ops shared_machine_ops = {
     .name = "shared",
-    .reset = reset,
     .reserve = reserve,
     .start = start,
     .release = release,
