@@ -2,7 +2,8 @@
  * Collectives in arenas of shared memory: every kind, sizes around the segments, roots, in place,
  * types with gaps, operators that do not commute, flat and along trees, several in flight, 1, 2 or
  * 4 slices; members polled in random order by seed, and by threads at full speed. Members that
- * disagree about the size of one of them. How far members get ahead of one that does not look.
+ * disagree about the size of one of them, or skip one. How far members get ahead of one that does
+ * not look.
  *
  *     coll_shared [--seed N] [--rounds N]
  */
@@ -17,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "coll/coll.h"
 #include "shared_plan.h"
 
 enum {
@@ -305,6 +307,95 @@ static void disagreeing(void **unused)
     }
 }
 
+/* ---- one member's collective has failed elsewhere ---- */
+
+static bool no_memory;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CAN_REFUSE 0
+#else
+#define CAN_REFUSE 1
+extern void *__libc_calloc(size_t count, size_t bytes);
+
+__attribute__((visibility("default"))) void *calloc(size_t count, size_t bytes)
+{
+    return no_memory ? NULL : __libc_calloc(count, bytes);
+}
+#endif
+
+struct barrier {
+    struct shared_machine machine;
+    size_t ended;
+    pami_result_t result;
+};
+
+static void on_ended(struct shared_machine *machine, pami_result_t result)
+{
+    struct barrier *barrier = container_of(machine, struct barrier, machine);
+
+    barrier->ended++;
+    barrier->result = result;
+}
+
+static void barrier_start(struct barrier *barrier, struct member *member, uint64_t tick)
+{
+    const struct shared_call call = {.kind = SHARED_BARRIER, .unit = 1};
+
+    *barrier = (struct barrier){.ended = 0};
+    shared_reset(&barrier->machine, &member->arena, &call, tick, on_ended);
+    shared_start(&barrier->machine);
+}
+
+/* Member 0 skips a barrier that the others have begun. It says so, and all meet in the next one;
+ * without memory for that the arena is of no use any more, and the others do not wait for ever. */
+static void skip_one(bool memory)
+{
+    enum {
+        MEMBERS = 3
+    };
+    static struct team team;
+    static struct coll coll;
+    struct barrier barrier[MEMBERS];
+
+    team_open(&team, MEMBERS, 2, false);
+    for (uint32_t rank = 0; rank < MEMBERS; rank++) {
+        struct member *member = &team.member[rank];
+
+        member->context->coll = &coll;
+        member->arena.identity = 7;
+        member->arena.channel = 1;
+        list_push_back(&member->shared.arenas, &member->arena.link);
+        if (rank != 0)
+            barrier_start(&barrier[rank], member, 0);
+    }
+    pass_often(&team, 0, MEMBERS);
+    assert_true(barrier[1].ended == 0 && barrier[2].ended == 0);
+    no_memory = !memory;
+    shared_skip(&team.member[0].shared, 7, 1, false);
+    no_memory = false;
+    pass_often(&team, 0, MEMBERS);
+    for (uint32_t rank = 1; rank < MEMBERS; rank++) {
+        assert_int_equal(barrier[rank].ended, 1);
+        assert_int_equal(barrier[rank].result, memory ? PAMI_INVAL : PAMI_ERROR);
+    }
+    for (uint32_t rank = 0; rank < MEMBERS; rank++)
+        barrier_start(&barrier[rank], &team.member[rank], 1);
+    pass_often(&team, 0, MEMBERS);
+    for (uint32_t rank = 0; rank < MEMBERS; rank++) {
+        assert_int_equal(barrier[rank].ended, 1);
+        assert_int_equal(barrier[rank].result, memory ? PAMI_SUCCESS : PAMI_ERROR);
+    }
+    team_close(&team);
+}
+
+static void skipping(void **unused)
+{
+    (void)unused;
+    skip_one(true);
+    if (CAN_REFUSE)
+        skip_one(false);
+}
+
 /* ---- by threads ---- */
 
 struct thread {
@@ -363,10 +454,8 @@ static void by_threads(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_seed),
-        cmocka_unit_test(ahead),
-        cmocka_unit_test(disagreeing),
-        cmocka_unit_test(by_threads),
+        cmocka_unit_test(by_seed),  cmocka_unit_test(ahead),      cmocka_unit_test(disagreeing),
+        cmocka_unit_test(skipping), cmocka_unit_test(by_threads),
     };
 
     for (int i = 1; i + 1 < argc; i += 2) {
