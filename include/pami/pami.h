@@ -246,8 +246,12 @@ pami_result_t PAMI_Context_createv(pami_client_t client, pami_configuration_t co
  * still posted is dropped. PAMI_INVAL: not the complete array of live contexts of one client.
  * No other thread may use any of them.
  * Messages already accepted leave first; a peer that does not advance is given PAMI_DRAIN_TIMEOUT
- * (2 s). To peers the endpoints have gone: until the contexts are created again, sends to them end
- * with PAMI_ERROR; nothing that was sent to the old contexts reaches the new ones.
+ * (2 s). To peers that have destroyed theirs less often the endpoints have gone: until the contexts
+ * are created again, sends to them end with PAMI_ERROR. Peers that have done so as often may go on,
+ * as tasks that create and destroy contexts in step do: what they send is held for the next
+ * contexts; and what they send to a task that still has the earlier ones, until that has destroyed
+ * these, or for PAMI_BEHIND_TIMEOUT (10 s), after which it goes to them. Nothing that was sent to
+ * the old contexts reaches the new ones.
  */
 pami_result_t PAMI_Context_destroyv(pami_context_t *contexts, size_t ncontexts);
 

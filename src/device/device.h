@@ -86,6 +86,7 @@ struct port {
     uint64_t rest_until; /* clock_ticks when that ends at the latest */
     struct device *device;
     struct port_params params;
+    uint32_t life;     /* what paths to this endpoint have as theirs, where they are told */
     uint32_t sleep_us; /* longest sleep while armed that loses nothing, us; 0: any */
     bool unsent;       /* packets wait for more to go with: flush is due at the end of a pass */
 };
@@ -182,6 +183,8 @@ struct remote_access {
 /* How a path is opened. */
 #define PATH_PACKETS_ONLY 1u /* share no memory with the destination, for programs that forbid it */
 #define PATH_EVEN_CLOSED 2u  /* though the destination has left: to read what it sent before */
+#define PATH_HEARD 4u        /* to answer: the destination has sent a packet to this port */
+#define PATH_SAME_LIFE 8u    /* contexts that its task has created anew count as gone */
 
 /* Completion of a get or put that could not finish inside the call. */
 struct transfer {

@@ -548,7 +548,7 @@ void p2p_handle_stream(struct context *context, const struct packet_header *head
 /*
  * The first packet of a context that another one had the place of before, or of a peer that takes
  * us for new. What comes behind it from a new life must not end with the old one when that is
- * reported later: the old one ends here.
+ * reported later: the old one ends here. The new one may have ended as well by now.
  */
 void p2p_handle_reset(struct context *context, const struct packet_header *head, void *body)
 {
@@ -558,7 +558,7 @@ void p2p_handle_reset(struct context *context, const struct packet_header *head,
     (void)body;
     if (peer == NULL)
         return;
-    if (!peer->gone && path_is_stale(peer->path))
+    if (!peer->gone && path_is_stale(peer->path) && peer->path->life != head->aux)
         p2p_endpoint_gone(context, head->origin);
     if (peer->incoming == NULL)
         return;

@@ -147,6 +147,7 @@ static int send_operation(struct p2p *p2p, struct peer *peer, const struct reque
     if (send->mode == MESSAGE_PULL)
         send_to_be_pulled(send);
     send->events = (pami_send_event_t){.local_fn = done, .cookie = cookie};
+    send->op.next_life = false;
     operation_launch(p2p, &send->op);
     return 0;
 }
@@ -158,7 +159,7 @@ int message_send_by(enum message_way way, struct context *context, uint32_t endp
 {
     struct p2p *p2p = context->p2p;
     int error = 0;
-    struct peer *peer = peer_get(p2p, endpoint, &error);
+    struct peer *peer = peer_get_how(p2p, endpoint, PATH_SAME_LIFE, &error);
     struct request request = {
         .dispatch = (uint16_t)(DISPATCH_ID_MAX + 1 + id),
         .way = way,
@@ -358,7 +359,7 @@ int message_expect(struct context *context, uint32_t endpoint)
     if (peer != NULL && !peer->gone)
         return 0;
     /* One never heard of may have left already, with messages under way. */
-    peer = peer == NULL ? peer_of_origin(p2p, endpoint, &error) : peer_open(p2p, endpoint, &error);
+    peer = peer_open(p2p, endpoint, PATH_SAME_LIFE | (peer == NULL ? PATH_EVEN_CLOSED : 0), &error);
     return peer != NULL ? 0 : error;
 }
 

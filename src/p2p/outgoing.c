@@ -368,7 +368,7 @@ void p2p_clear(struct p2p *p2p, struct receive *receive)
 /* A peer that had gone is back: whatever it has the beginning of will not be completed. */
 void p2p_reset(struct p2p *p2p, struct peer *peer)
 {
-    const struct send reset = {.protocol = PROTOCOL_RESET};
+    const struct send reset = {.protocol = PROTOCOL_RESET, .target = peer->path->port->life};
 
     answer(p2p, peer, &reset);
 }

@@ -110,7 +110,7 @@ static void come_back(struct p2p *p2p, struct peer *peer)
     p2p_reset(p2p, peer);
 }
 
-struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, int *error)
+struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, unsigned how, int *error)
 {
     struct peer *peer = u64map_get(&p2p->peers, endpoint);
 
@@ -118,9 +118,9 @@ struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, int *error)
         *error = -EINVAL;
         if (!p2p_is_valid(p2p->context->core, endpoint))
             return NULL;
-        peer = peer_new(p2p, endpoint, 0, error);
+        peer = peer_new(p2p, endpoint, how, error);
     } else if (peer->gone) {
-        *error = open_path(p2p, endpoint, 0, &peer->path);
+        *error = open_path(p2p, endpoint, how, &peer->path);
         if (*error != 0)
             return NULL;
         come_back(p2p, peer);
@@ -137,8 +137,8 @@ struct peer *peer_of_origin(struct p2p *p2p, uint32_t endpoint, int *error)
     if (peer != NULL && !peer->gone)
         return peer;
     if (peer == NULL)
-        return peer_new(p2p, endpoint, PATH_EVEN_CLOSED, error);
-    *error = open_path(p2p, endpoint, PATH_EVEN_CLOSED, &peer->path);
+        return peer_new(p2p, endpoint, PATH_EVEN_CLOSED | PATH_HEARD, error);
+    *error = open_path(p2p, endpoint, PATH_EVEN_CLOSED | PATH_HEARD, &peer->path);
     if (*error != 0)
         return NULL;
     come_back(p2p, peer);

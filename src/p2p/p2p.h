@@ -240,7 +240,7 @@ static inline bool p2p_has_processors(const struct p2p *p2p)
 /* p2p.c */
 int p2p_attach(struct context *context);
 void p2p_detach(struct context *context);
-struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, int *error);
+struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, unsigned how, int *error);
 struct peer *peer_of_origin(struct p2p *p2p, uint32_t endpoint, int *error);
 int peer_packet_path(struct p2p *p2p, struct peer *peer, struct path **path);
 void p2p_retry_later(struct p2p *p2p);
@@ -249,13 +249,19 @@ void p2p_retry_later(struct p2p *p2p);
 void p2p_drain(struct context **contexts, size_t count, double seconds);
 
 /* NULL with *error set: no such endpoint, out of memory, gone for good (-EPIPE). */
-static inline struct peer *peer_get(struct p2p *p2p, uint32_t endpoint, int *error)
+static inline struct peer *peer_get_how(struct p2p *p2p, uint32_t endpoint, unsigned how,
+                                        int *error)
 {
     struct peer *peer = p2p->last;
 
     if (likely(peer != NULL && peer->endpoint == endpoint && !peer->gone))
         return peer;
-    return peer_open(p2p, endpoint, error);
+    return peer_open(p2p, endpoint, how, error);
+}
+
+static inline struct peer *peer_get(struct p2p *p2p, uint32_t endpoint, int *error)
+{
+    return peer_get_how(p2p, endpoint, 0, error);
 }
 
 /* send.c: why peer_get found no peer, but for one that has gone. */

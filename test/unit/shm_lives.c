@@ -1,7 +1,8 @@
 /*
  * Contexts of the shm device that are destroyed and made again at the same offset: packets for an
  * earlier life never reach a later one, senders stop and are told, what comes before the first life
- * is kept, and a client that leaves says that contexts it never made will not come.
+ * is kept, and so is what comes between two lives from a task that has ended as many, or from one
+ * that is ahead; and a client that leaves says that contexts it never made will not come.
  *
  * One process with two ports of one device; the private parts let a packet come later than packets
  * of this test could.
@@ -185,7 +186,43 @@ static void test_again(void **state)
     assert_int_equal(sides[THERE].counters[DEVICE_STALE], 0);
 }
 
+static struct segment *segment(void)
+{
+    return container_of(device, struct shm_device, device)->segment;
+}
+
+/* As if the task of THERE had destroyed all its contexts so often. */
+static void set_ended(uint32_t ended)
+{
+    atomic_store(&segment_member(segment(), segment()->self)->ended, ended);
+}
+
+static int open_how(unsigned how, struct path **path)
+{
+    return device->ops->path_open(sides[HERE].port, endpoint_make(0, THERE), how, path);
+}
+
+/* The other task is a life ahead. */
 static void test_closed(void **state)
+{
+    struct path *path;
+
+    (void)state;
+    open_side(THERE);
+    close_side(THERE);
+    set_ended(1);
+    assert_int_equal(open_how(0, &path), -EPIPE);
+    assert_int_equal(open_how(PATH_EVEN_CLOSED, &path), 0);
+    /* It leads to the life that has ended, not to one to come. */
+    assert_true(path_is_stale(path));
+    assert_int_equal(send_packet(path, 1, 8), -EAGAIN);
+    open_side(THERE);
+    advance(THERE);
+    assert_int_equal(sides[THERE].delivered, 0);
+}
+
+/* Both tasks have ended as many lives: the next one is waited for, until there will be none. */
+static void test_between(void **state)
 {
     struct path *path;
 
@@ -193,17 +230,90 @@ static void test_closed(void **state)
     open_side(THERE);
     path = open_path();
     close_side(THERE);
-    assert_int_equal(device->ops->path_open(sides[HERE].port, endpoint_make(0, THERE), 0, &path),
-                     -EPIPE);
-    assert_int_equal(
-        device->ops->path_open(sides[HERE].port, endpoint_make(0, THERE), PATH_EVEN_CLOSED, &path),
-        0);
-    /* It leads to the life that has ended, not to one to come. */
-    assert_true(path_is_stale(path));
     assert_int_equal(send_packet(path, 1, 8), -EAGAIN);
+    tend();
+    tend();
+    assert_int_equal(reported, 1); /* the life that has ended */
+    assert_ptr_equal(open_path(), path);
+    assert_int_equal(send_packet(path, 2, 8), 0);
+    assert_int_equal(send_packet(path, 3, LARGE), 0);
+    tend();
     open_side(THERE);
     advance(THERE);
-    assert_int_equal(sides[THERE].delivered, 0);
+    assert_int_equal(sides[THERE].delivered, 2);
+    tend();
+    assert_int_equal(reported, 1);
+    close_side(THERE);
+    tend();
+    tend();
+    assert_int_equal(reported, 2);
+    assert_int_equal(open_how(0, &path), 0);
+    device->ops->leave(device);
+    tend();
+    tend();
+    assert_int_equal(reported, 3);
+    assert_int_equal(open_how(0, &path), -EPIPE);
+}
+
+/* The other task is a life behind: nothing is for the context that it still has, unless that has
+ * said something. */
+static void test_behind(void **state)
+{
+    struct path *path;
+
+    (void)state;
+    close_side(HERE);
+    set_ended(1);
+    open_side(HERE);
+    set_ended(0);
+    open_side(THERE);
+    path = open_path();
+    assert_int_equal(send_packet(path, 1, 8), -EAGAIN);
+    tend();
+    assert_int_equal(reported, 0);
+    close_side(THERE);
+    assert_int_equal(send_packet(path, 2, 8), -EAGAIN);
+    set_ended(1);
+    assert_int_equal(send_packet(path, 3, 8), 0); /* waits for the next one */
+    tend();
+    open_side(THERE);
+    assert_int_equal(send_packet(path, 4, 8), 0);
+    advance(THERE);
+    assert_int_equal(sides[THERE].delivered, 2);
+    assert_int_equal(sides[THERE].latest, 4);
+    assert_int_equal(reported, 0);
+
+    set_ended(0);
+    assert_int_equal(send_packet(path, 5, 8), 0); /* a path that leads somewhere stays */
+    close_side(HERE);
+    set_ended(1);
+    open_side(HERE);
+    set_ended(0);
+    assert_int_equal(open_how(PATH_HEARD, &path), 0);
+    assert_int_equal(send_packet(path, 6, 8), 0);
+    advance(THERE);
+    assert_int_equal(sides[THERE].latest, 6);
+}
+
+/* ... or does not end it in time. */
+static void test_patience(void **state)
+{
+    struct path *path;
+
+    (void)state;
+    close_side(HERE);
+    set_ended(1);
+    open_side(HERE);
+    set_ended(0);
+    open_side(THERE);
+    path = open_path();
+    assert_int_equal(send_packet(path, 1, 8), -EAGAIN);
+    container_of(path, struct shm_path, path)->patience = 0;
+    assert_int_equal(send_packet(path, 2, 8), 0);
+    assert_ptr_equal(open_path(), path);
+    assert_int_equal(send_packet(path, 3, 8), 0);
+    advance(THERE);
+    assert_int_equal(sides[THERE].delivered, 2);
 }
 
 /* A packet that was written when the next life had begun, by a sender that had looked before. */
@@ -216,14 +326,15 @@ static void test_late(void **state)
     path = container_of(open_path(), struct shm_path, path);
     for (uint32_t i = 0; i < 3; i++) {
         struct chunk_pool *chunks = &container_of(sides[HERE].port, struct shm_port, port)->chunks;
-        uint64_t old = path->mark;
+        uint64_t old = path->mark, now;
 
         close_side(THERE);
         open_side(THERE);
         tend();
         tend();
         open_path();
-        assert_true(path->mark != old);
+        now = path->mark;
+        assert_true(now != old);
         path->mark = old;
         assert_int_equal(send_packet(&path->path, 11, 8), 0);
         assert_int_equal(send_packet(&path->path, 12, LARGE), 0);
@@ -234,7 +345,7 @@ static void test_late(void **state)
         /* The chunk has come back. */
         for (uint32_t n = 0; n < chunks->count; n++)
             assert_int_equal(segment_chunk(chunks->segment, 0, HERE, n)->busy, 0);
-        open_path();
+        path->mark = now;
         assert_int_equal(send_packet(&path->path, 13, 8), 0);
         advance(THERE);
         assert_int_equal(sides[THERE].delivered, (int)i + 1);
@@ -301,6 +412,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_early, setup, teardown),
         cmocka_unit_test_setup_teardown(test_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_between, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_behind, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_patience, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sender, setup, teardown),
         cmocka_unit_test_setup_teardown(test_leave, setup, teardown),

@@ -1,6 +1,12 @@
 /*
  * Paths of the shm device: what a port knows of one destination endpoint, and which of its lives it
  * leads to. What goes over them is in port.c.
+ *
+ * Tasks that destroy their contexts and create them again do so as often as one another, but not at
+ * the same time. So each counts how often it has. Where there is no context, and the destination
+ * has not destroyed its contexts more often than this task, another one is waited for: the path
+ * leads to that, and what is sent stays in the inbox. And a destination that has destroyed them
+ * less often is behind: it is about to do so, and what is sent is for the context after that.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,6 +14,9 @@
 
 #include "bootstrap/bootstrap.h"
 #include "device/shm/shm.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/option.h"
 
 void shm_path_free(struct shm_path *path)
 {
@@ -55,7 +64,7 @@ static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint3
         .port = &port->port,
         .endpoint = endpoint,
         .packet_max = layout->chunk_bytes < PACKET_BODY_MAX ? layout->chunk_bytes : PACKET_BODY_MAX,
-        .lives = &path->inbox->lives,
+        .closed = true,
         .local = facts->node == device->bootstrap->node,
     };
     path->path.single_copy = path->path.local && shm_copy_probe(device, member);
@@ -79,24 +88,106 @@ static int packets_only(struct shm_port *port, struct shm_path *main, struct pat
     path->main = main;
     path->path.am = am_by_main;
     path->path.am_short = NULL;
-    path->path.lives = NULL;
+    path->path.closed = false;
     path->path.local = false;
     path->path.single_copy = path->path.unwatched = false;
     *out = &path->path;
     return 0;
 }
 
-/* One that is opened although there is no context leads to the life that has ended. */
-static void path_renew(struct shm_path *path)
+static bool is_closed(const struct inbox *inbox)
 {
-    uint32_t lives = atomic_load_explicit(path->path.lives, memory_order_acquire);
+    return atomic_load_explicit(&inbox->closed, memory_order_acquire) != 0;
+}
 
-    if (lives != 0 && atomic_load_explicit(&path->inbox->closed, memory_order_acquire) != 0)
+/* How often the destination's contexts have been destroyed. What a server destroys does not come
+ * again. */
+static uint32_t ended_of(const struct shm_port *port, uint32_t index)
+{
+    const struct segment_member *member = segment_member(port->device->segment, index);
+
+    if (member->task >= port->device->bootstrap->tasks)
+        return UINT32_MAX;
+    return atomic_load_explicit(&member->ended, memory_order_acquire);
+}
+
+static bool task_has_left(const struct shm_port *port, uint32_t index)
+{
+    const struct segment_member *member = segment_member(port->device->segment, index);
+
+    return atomic_load_explicit(&member->left, memory_order_acquire) != 0;
+}
+
+static bool has_left(struct shm_port *port, const struct inbox *inbox, uint32_t member)
+{
+    if (shm_member_is_dead(port, member))
+        return true;
+    return is_closed(inbox) &&
+           (ended_of(port, member) > port->ended || task_has_left(port, member));
+}
+
+bool shm_path_has_left(struct shm_port *port, const struct shm_path *path)
+{
+    return has_left(port, path->inbox, path->member);
+}
+
+static bool is_behind(const struct shm_port *port, uint32_t member)
+{
+    return ended_of(port, member) < port->ended;
+}
+
+static bool is_ahead(const struct shm_port *port, uint32_t member)
+{
+    uint32_t ended = ended_of(port, member);
+
+    return ended > port->ended && ended != UINT32_MAX;
+}
+
+/* It leads to the context that there is, or to the next one; `over`: to the one before. */
+static void path_renew(struct shm_path *path, bool over)
+{
+    uint32_t lives = atomic_load_explicit(&path->inbox->lives, memory_order_acquire);
+
+    if (over)
         lives--;
+    path->path.lives = &path->inbox->lives;
     path->path.life = lives;
     path->mark = life_mark(lives);
     path->path.closed = false;
     path->leaving = false;
+}
+
+static bool waits(const struct shm_path *path)
+{
+    return path->path.lives == NULL && path->main == NULL && !path->path.closed;
+}
+
+/* To a task that is behind nothing can be sent: there is no such life. */
+static void path_wait(struct shm_path *path)
+{
+    double seconds = option_seconds(OPT_BEHIND_TIMEOUT);
+
+    path->path.lives = NULL;
+    path->path.life = atomic_load_explicit(&path->inbox->lives, memory_order_acquire) - 1;
+    path->path.closed = false;
+    path->leaving = false;
+    path->patience = clock_now_ns() + (uint64_t)(seconds * 1e9);
+}
+
+bool shm_path_waits(struct shm_path *path)
+{
+    struct shm_port *port = shm_port_of(path->path.port);
+
+    if (!waits(path))
+        return false;
+    if (is_behind(port, path->member)) {
+        if (clock_now_ns() < path->patience)
+            return true;
+        log_info("task %u still has contexts of an earlier life: what waited goes there",
+                 path->path.endpoint & 0xffffffu);
+    }
+    path_renew(path, false);
+    return false;
 }
 
 int shm_path_open(struct port *base, uint32_t endpoint, unsigned how, struct path **out)
@@ -106,6 +197,7 @@ int shm_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
     int64_t index = shm_member_of(device, endpoint & 0xffffffu);
     struct inbox *inbox;
     struct shm_path *path;
+    bool is_over;
     int error;
 
     if (index < 0)
@@ -114,16 +206,18 @@ int shm_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
     if (error != 0)
         return error;
     inbox = segment_inbox(device->segment, (uint32_t)index, endpoint >> 24);
-    if (!(how & PATH_EVEN_CLOSED) &&
-        (atomic_load_explicit(&inbox->closed, memory_order_acquire) != 0 ||
-         shm_member_is_dead(port, (uint32_t)index)))
+    is_over = (how & PATH_SAME_LIFE) && is_ahead(port, (uint32_t)index);
+    if (!(how & PATH_EVEN_CLOSED) && (is_over || has_left(port, inbox, (uint32_t)index)))
         return -EPIPE;
     path = path_find(port, endpoint);
     if (path == NULL)
         path = path_new(port, endpoint, (uint32_t)index);
     if (path == NULL)
         return -ENOMEM;
-    path_renew(path);
+    if (path->path.closed && !(how & PATH_HEARD) && is_behind(port, path->member))
+        path_wait(path);
+    else if (path->path.closed)
+        path_renew(path, is_over || (is_closed(inbox) && has_left(port, inbox, path->member)));
     if (how & PATH_PACKETS_ONLY)
         return packets_only(port, path, out);
     *out = &path->path;

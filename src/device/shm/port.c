@@ -132,7 +132,10 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
         .slots = segment->layout.slots,
     };
     port->reader.published = port->reader.head;
-    port->life = life_mark(atomic_load_explicit(&inbox->lives, memory_order_relaxed));
+    port->ended =
+        atomic_load_explicit(&segment_member(segment, segment->self)->ended, memory_order_relaxed);
+    port->port.life = atomic_load_explicit(&inbox->lives, memory_order_relaxed);
+    port->life = life_mark(port->port.life);
     error = lanes_init(port);
     if (error == 0)
         error = chunk_pool_init(&port->chunks, segment, params->offset);
@@ -150,6 +153,7 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
 void shm_port_close(struct port *base)
 {
     struct shm_port *port = shm_port_of(base);
+    const struct segment *segment = port->device->segment;
     struct list *item;
 
     joint_close(port);
@@ -158,6 +162,9 @@ void shm_port_close(struct port *base)
     atomic_store_explicit(&port->reader.inbox->closed, 1, memory_order_release);
     atomic_fetch_add_explicit(&port->reader.inbox->lives, 1, memory_order_release);
     port->device->open &= ~(UINT64_C(1) << base->params.offset);
+    if (port->device->open == 0)
+        atomic_fetch_add_explicit(&segment_member(segment, segment->self)->ended, 1,
+                                  memory_order_release);
     while ((item = list_pop_front(&port->paths)) != NULL)
         shm_path_free(list_entry(item, struct shm_path, link));
     chunk_pool_finish(&port->chunks);
@@ -173,6 +180,12 @@ static int refused(struct shm_path *path)
 {
     path->path.port->params.counters[DEVICE_REFUSED]++;
     return path->path.closed ? -EPIPE : -EAGAIN;
+}
+
+/* The life that the path was opened for is over, or has not come. */
+static bool leads_nowhere(struct shm_path *path)
+{
+    return shm_path_waits(path) || lives_of(path) != path->path.life;
 }
 
 /* Where the next packet goes; NULL: no room. */
@@ -274,7 +287,7 @@ int shm_am(struct path *base, const struct packet *packet)
     uint32_t body = packet_body_bytes(&packet->head);
     int error;
 
-    if (unlikely(lives_of(path) != base->life))
+    if (unlikely(lives_of(path) != base->life && leads_nowhere(path)))
         error = refused(path);
     else if (likely(body <= SLOT_INLINE))
         error = send_in_slot(path, packet);

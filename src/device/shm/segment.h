@@ -63,6 +63,8 @@ struct segment_member {
     cpu_set_t cpus;         /* the task's affinity */
     uint64_t heap_address;  /* where it has its own heap */
     uint64_t heap_bytes;    /* 0: it has none */
+    _Atomic uint32_t ended; /* how often all contexts were destroyed */
+    _Atomic uint32_t left;  /* there will be no more of them */
 };
 
 struct segment {

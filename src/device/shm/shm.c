@@ -89,6 +89,7 @@ static void shm_leave(struct device *base)
     struct shm_device *device = container_of(base, struct shm_device, device);
     struct segment *segment = device->segment;
 
+    atomic_store_explicit(&segment_member(segment, segment->self)->left, 1, memory_order_release);
     for (uint32_t i = 0; i < segment->layout.contexts; i++)
         if ((device->open >> i & 1) == 0)
             atomic_store_explicit(&segment_inbox(segment, segment->self, i)->closed, 1,

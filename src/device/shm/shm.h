@@ -47,6 +47,7 @@ struct shm_port {
     struct shm_device *device;
     struct inbox_reader reader;
     uint64_t life;             /* the mark that packets for this context carry */
+    uint32_t ended;            /* the task's contexts before this one, see path.c */
     struct lane_reader *lanes; /* those in use, lane_count of them */
     uint32_t lane_count;
     struct lane_reader *delivering; /* a packet of this lane, or ... */
@@ -68,6 +69,7 @@ struct shm_path {
     struct inbox_sender sender;
     struct inbox *inbox;
     uint64_t mark;      /* of the life that the path leads to */
+    uint64_t patience;  /* clock_now_ns: how long it waits for a task that is behind */
     uint32_t countdown; /* packets before the next try to get a lane */
     uint32_t shy;       /* invitations to joint copies that nobody took up, in a row */
     uint32_t alone;     /* copies before the next one */
@@ -102,6 +104,12 @@ int shm_port_open(struct device *device, const struct port_params *params, struc
 void shm_port_close(struct port *port);
 int shm_path_open(struct port *port, uint32_t endpoint, unsigned how, struct path **path);
 void shm_path_free(struct shm_path *path);
+
+/* There is no context, nor one to be waited for. */
+bool shm_path_has_left(struct shm_port *port, const struct shm_path *path);
+
+/* The path waits for a task that is behind, see path.c; false: no more, or it never did. */
+bool shm_path_waits(struct shm_path *path);
 int shm_am(struct path *path, const struct packet *packet);
 int shm_am_short(struct path *path, uint64_t word0, uint64_t word1, const struct iovec *header,
                  const struct iovec *data);

@@ -102,20 +102,14 @@ static bool read_up(const struct shm_port *port, const struct shm_path *path)
            (inbox_ready(&port->reader) == NULL && inbox_stuck(&port->reader) < 0);
 }
 
-/* There is no context. */
-static bool has_left(struct shm_port *port, const struct shm_path *path)
-{
-    return atomic_load_explicit(&path->inbox->closed, memory_order_acquire) != 0 ||
-           shm_member_is_dead(port, path->member);
-}
-
 static void tend_path(struct shm_port *port, struct shm_path *path,
                       void (*gone)(void *context, uint32_t endpoint))
 {
     if (path->path.closed || path->main != NULL)
         return;
     if (!path->leaving) {
-        if (!path_is_stale(&path->path) && !has_left(port, path))
+        shm_path_waits(path); /* or no longer */
+        if (!path_is_stale(&path->path) && !shm_path_has_left(port, path))
             return;
         path->leaving = true;
         path->leave_head = port->reader.head + port->reader.slots;
@@ -124,7 +118,8 @@ static void tend_path(struct shm_port *port, struct shm_path *path,
         return;
     path->path.closed = true;
     /* A context that is there again may be giving back what came for the one before. */
-    if (has_left(port, path))
+    if (atomic_load_explicit(&path->inbox->closed, memory_order_acquire) != 0 ||
+        shm_member_is_dead(port, path->member))
         chunk_reclaim(&port->chunks, path->path.endpoint);
     gone(port->port.params.context, path->path.endpoint);
 }
