@@ -34,12 +34,13 @@
  * Threads that give their processors up to each other stay where they are, three of four on one of
  * two: the system moves those that sleep. So they spread now and then, by how often they yielded.
  */
-static bool is_spread(uint64_t yields)
+static bool is_spread(uint64_t count)
 {
-    return yields == 256 || yields == 4096 || yields % 65536 == 0;
+    return count == 256 || count == 4096 || count % 65536 == 0;
 }
 
 static _Thread_local uint32_t idle_passes __attribute__((tls_model("initial-exec")));
+static _Thread_local uint64_t yields __attribute__((tls_model("initial-exec")));
 
 uint32_t context_idle_passes(void)
 {
@@ -166,46 +167,60 @@ int context_pass(struct context *context)
     return events;
 }
 
+/* What a call has learnt from passes that found nothing. */
+struct look {
+    bool sent;    /* something was sent since the last look */
+    bool patient; /* what is missing runs elsewhere: the last pass keeps the processor */
+};
+
 /*
  * What a call does after a pass that found nothing; returns how many of its passes that counts for.
  * Giving the processor up takes as long as many passes and counts as so many: the caller may have
  * other work to do. A caller that has sent since its last call is at work; it keeps the processor,
- * but is not kept waiting here either. Yields are counted in `counts`, unless NULL.
+ * but is not kept waiting here either. `context` was entered last, and may be another thread's now
+ * unless `owned`.
  */
-static size_t idle(const struct client_core *core, bool *sent, struct context *counts)
+static size_t idle(struct context *context, struct look *look, bool owned)
 {
-    if (++idle_passes < core->spin_passes || core->yield == YIELD_NEVER)
+    const struct client_core *core = context->core;
+    bool patient = look->patient;
+
+    look->patient = false;
+    if (++idle_passes < core->spin_passes || core->yield == YIELD_NEVER || patient)
         return 1;
-    if (counts != NULL && counts->patient && !context_shared(counts)) {
-        counts->patient = false;
-        return 1;
-    }
-    if (*sent) {
-        *sent = false;
+    if (look->sent) {
+        look->sent = false;
         return BUSY_PASSES;
     }
     if (core->yield == YIELD_SELDOM && idle_passes % SELDOM_PASSES != 0)
         return 1;
     sched_yield();
-    if (counts != NULL && !context_shared(counts) &&
-        is_spread(++counts->counters[COUNTER_YIELDS]) && core->spread != NULL)
-        core->spread(core, counts->offset);
+    if (context_shared(context))
+        return YIELD_PASSES;
+    if (owned)
+        context->counters[COUNTER_YIELDS]++;
+    if (is_spread(++yields) && core->spread != NULL)
+        core->spread(core, context->offset);
     return YIELD_PASSES;
 }
 
-/* Something was sent since the last look. The counters of a shared context are another thread's. */
-static bool has_sent(struct context *context)
+/* A pass has found nothing. The counters of a shared context are another thread's. */
+static void note(struct context *context, struct look *look)
 {
     uint64_t sends;
 
     if (unlikely(context_shared(context)))
-        return false;
+        return;
+    if (unlikely(context->patient)) {
+        context->patient = false;
+        look->patient = true;
+    }
     sends = context->counters[COUNTER_SEND_IMMEDIATE];
     if (sends == context->sends)
-        return false;
+        return;
     context->sends = sends;
     idle_passes = 0;
-    return true;
+    look->sent = true;
 }
 
 /* A pass by a caller that may be nested in another or come after the end; -1: it is nested. */
@@ -231,7 +246,7 @@ static int guarded_pass(struct context *context)
 pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
 {
     struct context *context = context_from_handle(handle);
-    bool sent = false;
+    struct look look = {0};
 
     if (unlikely(context == NULL))
         return error_set(PAMI_INVAL, "PAMI_Context_advance: context: %s", context_fault(handle));
@@ -244,8 +259,8 @@ pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
             idle_passes = 0;
             return PAMI_SUCCESS;
         }
-        sent |= has_sent(context);
-        pass += idle(context->core, &sent, context);
+        note(context, &look);
+        pass += idle(context, &look, true);
     }
     return PAMI_EAGAIN;
 }
@@ -263,40 +278,40 @@ static pami_result_t check_set(const char *function, pami_context_t handles[], s
 }
 
 /* A pass over one of several contexts; -1: the caller is inside already. */
-static int pass_owned(struct context *context, bool *sent)
+static int pass_owned(struct context *context, struct look *look)
 {
     int events = guarded_pass(context);
 
     if (events == 0)
-        *sent |= has_sent(context);
+        note(context, look);
     return events;
 }
 
 /* The same with its lock; -1 also when another thread holds that. */
-static int pass_locked(struct context *context, bool *sent)
+static int pass_locked(struct context *context, struct look *look)
 {
     int events;
 
     if (!context_try(context))
         return -1;
-    events = pass_owned(context, sent);
+    events = pass_owned(context, look);
     context_unlock(context);
     return events;
 }
 
 /* Passes over all contexts, until one finds something or none of them lets us in. */
 static pami_result_t passes(pami_context_t handles[], size_t count, size_t maximum,
-                            int (*one)(struct context *context, bool *sent))
+                            int (*one)(struct context *context, struct look *look))
 {
     const struct client_core *core = count != 0 ? ((struct context *)handles[0])->core : NULL;
-    bool sent = false;
+    struct look look = {0};
 
     for (size_t pass = 0; pass < maximum && count != 0;) {
         struct context *entered = NULL;
         int events = 0;
 
         for (size_t i = 0; i < count; i++) {
-            int found = one(handles[i], &sent);
+            int found = one(handles[i], &look);
 
             if (found >= 0)
                 entered = handles[i];
@@ -312,7 +327,7 @@ static pami_result_t passes(pami_context_t handles[], size_t count, size_t maxim
                 sched_yield();
             break;
         }
-        pass += idle(core, &sent, one == pass_owned ? entered : NULL);
+        pass += idle(entered, &look, one == pass_owned);
     }
     return PAMI_EAGAIN;
 }

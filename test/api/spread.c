@@ -1,7 +1,8 @@
 /*
  * Crowded tasks spread over their processors: a thread that has given its processor up often enough
- * is sent to the one whose turn it is, and may run on all of them again. One that the program has
- * bound meanwhile stays where it is, and so does everybody where too many share a processor.
+ * is sent to the one whose turn it is, and may run on all of them again, however it advances. One
+ * that the program has bound meanwhile stays where it is, and so does everybody where too many
+ * share a processor.
  *
  * Run: tasks=3,8,9
  */
@@ -14,7 +15,8 @@
 enum {
     PROCESSORS = 2,
     CROWD = 4 * PROCESSORS, /* more do not spread */
-    MANY_YIELDS = 512
+    MANY_YIELDS = 512,
+    MORE_YIELDS = 66000 /* it happens once in so many at least */
 };
 
 static int processor[PROCESSORS];
@@ -79,6 +81,14 @@ static void idle(struct job *job, size_t count)
     CHECK_SIZE(returns, moves);
 }
 
+static void idle_with_lock(struct job *job, size_t count)
+{
+    yields = moves = returns = 0;
+    WAIT_WITH(test_trylock_advance(job->context, 1, 1), yields >= count);
+    CHECK((moves != 0) == (job->tasks <= CROWD));
+    CHECK_SIZE(returns, moves);
+}
+
 int main(void)
 {
     struct job job;
@@ -92,6 +102,7 @@ int main(void)
     CHECK((moves != 0) == (job.tasks <= CROWD)); /* it may have waited for long at the start */
     now = mask();
     CHECK(CPU_EQUAL(&now, &own));
+    idle_with_lock(&job, MORE_YIELDS);
     job_barrier(&job);
 
     job_destroy_contexts(&job);
@@ -100,7 +111,7 @@ int main(void)
     CPU_SET(processor[(job.task + 1) % PROCESSORS], &one);
     bind_to(&one);
     moves = returns = 0;
-    idle(&job, MANY_YIELDS);
+    idle(&job, MORE_YIELDS);
     CHECK_SIZE(moves, 0);
     now = mask();
     CHECK(CPU_EQUAL(&now, &own));
