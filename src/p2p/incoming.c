@@ -21,88 +21,6 @@ static void foreign(struct context *context, const struct packet_header *head, c
         log_warn("refused a packet from endpoint %u: %s", head->origin, what);
 }
 
-/* ---- the receive object ---- */
-
-struct receive *receive_new(struct p2p *p2p, struct peer *peer, const struct packet_header *head,
-                            const struct message_meta *meta, bool keep_header)
-{
-    struct receive *receive = pool_get(&p2p->receives);
-
-    if (receive == NULL)
-        return NULL;
-    memset(receive, 0, offsetof(struct receive, sink));
-    receive->transfer = (struct transfer){0};
-    receive->bounce = NULL;
-    receive->kind = OPERATION_RECEIVE;
-    receive->context = p2p->context;
-    receive->peer = peer;
-    receive->mode = meta->mode;
-    receive->immediate = meta->immediate != 0;
-    receive->dispatch = head->dispatch;
-    receive->answer = head->aux;
-    receive->header_bytes = meta->header_bytes;
-    receive->data_bytes = meta->data_bytes;
-    receive->address = meta->address;
-    receive->exposure = meta->exposure;
-    list_init(&receive->queue);
-    list_push_back(&peer->receives, &receive->link);
-    if (!keep_header) {
-        receive->header_got = receive->header_bytes;
-    } else if (receive->header_bytes != 0) {
-        receive->header = malloc(receive->header_bytes);
-        if (receive->header == NULL) {
-            receive_free(p2p, receive);
-            return NULL;
-        }
-    }
-    return receive;
-}
-
-void receive_free(struct p2p *p2p, struct receive *receive)
-{
-    handle_drop(&p2p->handles, receive->handle);
-    if (receive->sinking)
-        type_sink_finish(&receive->sink);
-    receive_held_less(p2p, receive);
-    if (receive->type != NULL)
-        type_unref(receive->type);
-    if (receive->peer->incoming == receive) {
-        receive->peer->incoming = NULL;
-        receive->peer->lead_unwanted = true;
-    }
-    free(receive->header);
-    free(receive->buffer);
-    free(receive->bounce);
-    list_remove(&receive->link);
-    list_remove(&receive->queue);
-    pool_put(&p2p->receives, receive);
-}
-
-/* Tell the user, who has seen the dispatch, and the sender, and forget the message. */
-void receive_finish(struct p2p *p2p, struct receive *receive, pami_result_t result)
-{
-    pami_recv_t recv = receive->recv;
-    struct peer *peer = receive->peer;
-    uint32_t answer = receive->answer;
-    bool tell = receive->dispatched && !receive->immediate;
-
-    if (receive->result != PAMI_SUCCESS)
-        result = receive->result;
-    receive_free(p2p, receive);
-    if (tell && recv.local_fn != NULL) {
-        uint64_t begin = unlikely(p2p->context->trace != NULL) ? clock_now_ns() : 0;
-
-        p2p_owe(p2p, peer, result == PAMI_SUCCESS ? answer : 0);
-        recv.local_fn(p2p->context, recv.cookie, result);
-        p2p->owed = 0;
-        if (unlikely(begin != 0))
-            trace_callback(p2p->context, "receive", begin);
-    }
-    if (answer != 0)
-        p2p_answer(p2p, peer, answer, result);
-    fence_receives_left(p2p, peer);
-}
-
 /* Memory for data that has no user's buffer yet. */
 static bool need_buffer(struct p2p *p2p, struct receive *receive)
 {
@@ -202,22 +120,28 @@ __attribute__((noinline)) static void call_traced(struct context *context,
     trace_add(context, TRACE_DISPATCH, "dispatch", begin, id, origin, data_bytes);
 }
 
+/* Ask the user where a message goes. */
+static void ask_user(struct p2p *p2p, const struct dispatch *row, size_t id, const char *header,
+                     size_t header_bytes, size_t data_bytes, uint32_t origin, pami_recv_t *recv)
+{
+    struct context *context = p2p->context;
+
+    *recv = recv_at_first();
+    context->counters[COUNTER_DISPATCHES]++;
+    if (unlikely(row->flags & DISPATCH_TRACED))
+        call_traced(context, row, id, header, header_bytes, NULL, data_bytes, origin, recv);
+    else
+        row->function(context, row->cookie, header, header_bytes, NULL, data_bytes, origin, recv);
+    apply_hints(row, recv);
+}
+
 /* Call the dispatch function of a message that arrives asynchronously. */
 static void call_async(struct p2p *p2p, const struct dispatch *row, struct receive *receive,
                        const char *header)
 {
-    struct context *context = p2p->context;
-
-    receive->recv = recv_at_first();
     receive->dispatched = true;
-    context->counters[COUNTER_DISPATCHES]++;
-    if (unlikely(row->flags & DISPATCH_TRACED))
-        call_traced(context, row, receive->dispatch, header, receive->header_bytes, NULL,
-                    receive->data_bytes, receive->peer->endpoint, &receive->recv);
-    else
-        row->function(context, row->cookie, header, receive->header_bytes, NULL,
-                      receive->data_bytes, receive->peer->endpoint, &receive->recv);
-    apply_hints(row, &receive->recv);
+    ask_user(p2p, row, receive->dispatch, header, receive->header_bytes, receive->data_bytes,
+             receive->peer->endpoint, &receive->recv);
     if (likely(!receive->deferred)) {
         if (receive->data_bytes != 0)
             receive_open(receive);
@@ -381,6 +305,47 @@ static void collect(struct p2p *p2p, const struct dispatch *row, struct peer *pe
     receive_feed(p2p, receive, bytes, count);
 }
 
+/* Write a message that is there to where it goes, whatever that is. */
+static pami_result_t write_anywhere(const pami_recv_t *recv, const char *bytes, size_t count)
+{
+    struct receive once;
+
+    memset(&once, 0, offsetof(struct receive, sink));
+    once.recv = *recv;
+    once.data_bytes = count;
+    receive_open(&once);
+    receive_take(&once, bytes, count);
+    if (once.sinking)
+        type_sink_finish(&once.sink);
+    if (once.type != NULL)
+        type_unref(once.type);
+    return once.result;
+}
+
+/* A message that its only packet completes, and whose sender waits for no answer. */
+static void whole(struct p2p *p2p, const struct dispatch *row, struct peer *peer,
+                  const struct packet_header *head, const char *bytes)
+{
+    const char *data = bytes + head->header_bytes;
+    size_t count = head->payload_bytes;
+    pami_result_t result = PAMI_SUCCESS;
+    pami_recv_t recv;
+
+    ask_user(p2p, row, head->dispatch, bytes, head->header_bytes, count, head->origin, &recv);
+    if (likely(recv.addr != NULL && is_plain(&recv)))
+        memcpy((char *)recv.addr + recv.offset, data, count);
+    else if (count != 0)
+        result = write_anywhere(&recv, data, count);
+    receive_tell(p2p, peer, &recv, 0, result);
+}
+
+/* The library's own may be kept (message_defer). */
+static bool is_whole(const struct packet_header *head, const struct message_meta *meta)
+{
+    return meta->mode == MESSAGE_STREAM && head->payload_bytes == meta->data_bytes &&
+           head->aux == 0 && head->dispatch <= DISPATCH_ID_MAX;
+}
+
 /* A message whose whole header is in the first packet and whose function is registered. */
 static void direct(struct p2p *p2p, const struct dispatch *row, struct peer *peer,
                    const struct packet_header *head, const struct message_meta *meta,
@@ -420,6 +385,8 @@ static void begin(struct p2p *p2p, const struct packet_header *head,
         foreign(p2p->context, head, "a message inside a message");
     else if (message_must_wait(row) || meta->immediate || head->header_bytes < meta->header_bytes)
         collect(p2p, row, peer, head, meta, bytes);
+    else if (is_whole(head, meta))
+        whole(p2p, row, peer, head, bytes);
     else
         direct(p2p, row, peer, head, meta, bytes);
     peer->lead_unwanted = peer->incoming == NULL;

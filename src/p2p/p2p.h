@@ -5,6 +5,7 @@
  *   send.c        the public send calls: checks, the one-packet path, making operations
  *   outgoing.c    operations on their way: packets, queues per peer, answers
  *   incoming.c    messages on their way in: dispatch, receive buffers, held messages
+ *   receive.c     what is remembered of those that several packets bring
  *   hold.c        messages for ids that are not registered yet
  *   rendezvous.c  data that is pulled by the receiver or pushed on its request
  *   message.c     messages of the library's own
@@ -334,20 +335,27 @@ void p2p_reset(struct p2p *p2p, struct peer *peer);
 protocol_handler p2p_handle_ack;
 protocol_handler p2p_handle_clear;
 
-/* incoming.c */
-struct peer *p2p_origin(struct p2p *p2p, const struct packet_header *head); /* or NULL */
+/* receive.c */
 struct receive *receive_new(struct p2p *p2p, struct peer *peer, const struct packet_header *head,
                             const struct message_meta *meta, bool keep_header);
+void receive_free(struct p2p *p2p, struct receive *receive);
+/* The user, who has seen the dispatch, learns of the end. `answer`: what the sender is to have even
+ * if the user's function never returns; 0: nothing. */
+void receive_tell(struct p2p *p2p, struct peer *peer, const pami_recv_t *recv, uint32_t answer,
+                  pami_result_t result);
+/* Tell the user and the sender, and forget the message. */
+void receive_finish(struct p2p *p2p, struct receive *receive, pami_result_t result);
+
+/* incoming.c */
+struct peer *p2p_origin(struct p2p *p2p, const struct packet_header *head); /* or NULL */
 protocol_handler p2p_handle_immediate;
 protocol_handler p2p_handle_message;
 protocol_handler p2p_handle_stream;
 protocol_handler p2p_handle_reset;
 void receive_deliver(struct p2p *p2p, struct receive *receive);
-void receive_free(struct p2p *p2p, struct receive *receive);
 void receive_open(struct receive *receive);
 void receive_take(struct receive *receive, const char *bytes, size_t count);
 void receive_feed(struct p2p *p2p, struct receive *receive, const char *bytes, size_t count);
-void receive_finish(struct p2p *p2p, struct receive *receive, pami_result_t result);
 
 /* hold.c */
 bool p2p_hold(struct p2p *p2p, struct receive *receive);

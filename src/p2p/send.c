@@ -258,6 +258,51 @@ static enum message_mode mode_of(const struct checked *checked, size_t bytes, bo
     return MESSAGE_PUSH;
 }
 
+static int send_whole(const struct checked *checked, const pami_send_immediate_t *send)
+{
+    const struct message_meta meta = {
+        .data_bytes = send->data.iov_len,
+        .header_bytes = (uint32_t)send->header.iov_len,
+        .mode = MESSAGE_STREAM,
+    };
+    const struct packet packet = {
+        .head = {.protocol = PROTOCOL_MESSAGE,
+                 .meta_words = MESSAGE_META_BYTES / 8,
+                 .dispatch = (uint16_t)send->dispatch,
+                 .header_bytes = (uint16_t)send->header.iov_len,
+                 .payload_bytes = (uint16_t)send->data.iov_len,
+                 .origin = checked->context->endpoint},
+        .meta = &meta,
+        .header = send->header.iov_base,
+        .payload = send->data.iov_base,
+    };
+
+    return checked->path->am(checked->path, &packet);
+}
+
+/* What one packet holds, and nothing has to be remembered of: no operation. False: another way. */
+static bool sent_at_once(const struct checked *checked, const pami_send_immediate_t *send)
+{
+    uint64_t *counters = checked->context->counters;
+    size_t total = send->header.iov_len + send->data.iov_len;
+
+    if (!list_empty(&checked->peer->queue))
+        return false;
+    if (goes_immediate(checked, send)) {
+        if (total > checked->path->packet_max || send_one_packet(checked, send, 0) != 0)
+            return false;
+        counters[COUNTER_SEND_IMMEDIATE]++;
+    } else {
+        if (total + MESSAGE_META_BYTES > checked->path->packet_max ||
+            mode_of(checked, send->data.iov_len, true) != MESSAGE_STREAM ||
+            send_whole(checked, send) != 0)
+            return false;
+        counters[COUNTER_SEND_EAGER]++;
+    }
+    counters[COUNTER_SEND_BYTES] += send->data.iov_len;
+    return true;
+}
+
 /* The general path: any size, any protocol. `typed` becomes the operation's on success. */
 static pami_result_t send_message(const char *function, const struct checked *checked,
                                   const pami_send_immediate_t *from,
@@ -265,8 +310,13 @@ static pami_result_t send_message(const char *function, const struct checked *ch
 {
     struct p2p *p2p = checked->p2p;
     size_t bytes = from->data.iov_len;
-    struct send *send = operation(checked, from, typed == NULL && is_copied(events, bytes));
+    struct send *send;
 
+    if (typed == NULL && events->remote_fn == NULL && likely(sent_at_once(checked, from))) {
+        context_complete(checked->context, events->local_fn, events->cookie, PAMI_SUCCESS);
+        return PAMI_SUCCESS;
+    }
+    send = operation(checked, from, typed == NULL && is_copied(events, bytes));
     if (send == NULL)
         return error_set(PAMI_ENOMEM, "%s: out of memory", function);
     send->immediate = goes_immediate(checked, from);
@@ -306,17 +356,6 @@ pami_result_t PAMI_Send(pami_context_t context, pami_send_t *parameters)
         result = find_path("PAMI_Send", &checked, &parameters->send);
     if (unlikely(result != PAMI_SUCCESS))
         return checked.gone ? complete_gone(checked.context, &parameters->events) : result;
-    if (parameters->events.remote_fn == NULL && list_empty(&checked.peer->queue) &&
-        goes_immediate(&checked, &parameters->send) &&
-        parameters->send.header.iov_len + parameters->send.data.iov_len <=
-            checked.path->packet_max &&
-        send_one_packet(&checked, &parameters->send, 0) == 0) {
-        checked.context->counters[COUNTER_SEND_IMMEDIATE]++;
-        checked.context->counters[COUNTER_SEND_BYTES] += parameters->send.data.iov_len;
-        context_complete(checked.context, parameters->events.local_fn, parameters->events.cookie,
-                         PAMI_SUCCESS);
-        return PAMI_SUCCESS;
-    }
     return send_message("PAMI_Send", &checked, &parameters->send, &parameters->events, NULL);
 }
 
