@@ -252,8 +252,8 @@ static pami_result_t at_once(const struct rma_call *call, char *remote)
     return PAMI_SUCCESS;
 }
 
-/* Single copy inside the call, for what is one step and needs no object. False: it did not work, or
- * not this way; nothing is known of it. */
+/* Single copy inside the call, for what is too little to be shared with the target and needs no
+ * object. False: it did not work, or not this way; nothing is known of it. */
 static bool copy_at_once(const struct rma_call *call, struct peer *peer)
 {
     struct path *path = peer->path;
@@ -262,7 +262,7 @@ static bool copy_at_once(const struct rma_call *call, struct peer *peer)
     const struct iovec remote = {(void *)(uintptr_t)call->remote, bytes};
     size_t moved = 0;
 
-    if (!path->single_copy || path->port->ops->copyv == NULL || bytes > RMA_STEP_BYTES ||
+    if (!path->single_copy || path->port->ops->copyv == NULL || bytes >= RMA_OBJECT_BYTES ||
         call->local_type != NULL || (call->put && peer->puts != 0) || wants_packets(call) ||
         completion_reserve(&call->context->completions, 2) != 0)
         return false;

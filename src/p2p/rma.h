@@ -27,6 +27,10 @@
 #define RMA_PASS_BYTES ((size_t)4 << 20)
 #define RMA_PASS_STEPS 256
 
+/* Single copies of so much become objects, which a device may move in its own time: the target may
+ * help. */
+#define RMA_OBJECT_BYTES ((size_t)64 << 10)
+
 enum rma_way {
     RMA_HEAP,
     RMA_COPY,
