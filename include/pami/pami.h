@@ -511,7 +511,8 @@ typedef void (*pami_dispatch_amgather_function)(pami_context_t context, void *co
                                                 size_t data_size, pami_endpoint_t origin,
                                                 pami_geometry_t geometry, pami_recv_t *send);
 
-/* A reduction asks for this member's contribution, and for the operator to be used, in *op. */
+/* A reduction asks for this member's contribution, as a gather does, and for the operator to be
+ * used, in *op; the kind of send->type selects the arithmetic. The contribution stays as it is. */
 typedef void (*pami_dispatch_amreduce_function)(pami_context_t context, void *cookie,
                                                 const void *header_addr, size_t header_size,
                                                 size_t data_size, pami_endpoint_t origin,
@@ -533,7 +534,8 @@ typedef union {
  *   dispatch  0 .. PAMI_CONTEXT_DISPATCH_ID_MAX
  *   cookie    handed to fn
  *   options   hard hints, equal on all tasks
- * PAMI_INVAL: id, function or hint value; PAMI_ERROR: a hint cannot be honoured. Owns the context.
+ * PAMI_INVAL: id, function or hint value, or buffer_registered enabled and use_rdma disabled. Owns
+ * the context.
  */
 pami_result_t PAMI_Dispatch_set(pami_context_t context, size_t dispatch,
                                 pami_dispatch_callback_function fn, void *cookie,
@@ -748,7 +750,8 @@ pami_result_t PAMI_Fence_end(pami_context_t context);
 
 /*
  * Call done_fn when every operation started earlier on this context, to any endpoint or to
- * `target`, has completed at its target. One-sided, does not block. Own the context.
+ * `target`, has completed at its target; outside of a region, too. One-sided, does not block.
+ * PAMI_INVAL: no such endpoint. Own the context.
  */
 pami_result_t PAMI_Fence_all(pami_context_t context, pami_event_function done_fn, void *cookie);
 pami_result_t PAMI_Fence_endpoint(pami_context_t context, pami_event_function done_fn, void *cookie,
@@ -1217,7 +1220,8 @@ typedef struct pami_xfer_t {
  * cb_done runs, this member's result is in place and its buffers are free; only a barrier says
  * anything about the others. The active-message kinds are called by the initiator alone, which
  * learns of their end by cb_done (ambroadcast) or by local_fn of its own dispatch (the others).
- * PAMI_INVAL: context, algorithm or arguments. Owns the context.
+ * PAMI_INVAL: context, algorithm or arguments, among them an active-message id that is not set on
+ * this context. Owns the context.
  */
 pami_result_t PAMI_Collective(pami_context_t context, pami_xfer_t *cmd);
 
