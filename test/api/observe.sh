@@ -1,7 +1,8 @@
 #!/bin/bash
 # What PAMI_STATS and PAMI_TRACE leave: whole lines of every task, and one file of valid JSON whose
 # spans have ends, also of a process that ends without destroying anything; nothing of an earlier
-# job; a warning where the file cannot be written. What is copied for other tasks is counted.
+# job; a warning where the file cannot be written. What is copied for other tasks is counted; a full
+# heap says so.
 # Run: timeout=120
 set -eu
 
@@ -35,6 +36,13 @@ for _ in {1..20}; do
     fi
 done
 [ $jointly = yes ] || fail "nothing was copied jointly"
+
+# A heap without room says so, once, and one with room does not.
+full='has no room for .* more: [0-9]+ bytes are taken, by [1-9][0-9]* blocks$'
+PAMI_HEAP_BYTES=4M "$BUILD/test/api/mem" >"$work/heap" 2>&1 || fail "with PAMI_HEAP_BYTES"
+[ "$(grep -cE "$full" "$work/heap")" = 1 ] || fail "a full heap says nothing, or too much"
+"$pamirun" -n 2 "$BUILD/test/api/fence" >"$work/heap" 2>&1 || fail "fence"
+! grep -q 'has no room' "$work/heap" || fail "a heap that is not full says so"
 
 perl -MJSON::PP -e 1 2>/dev/null || { echo "SKIP: no JSON::PP"; exit 77; }
 cat >"$work/look.pl" <<'END'
