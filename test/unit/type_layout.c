@@ -439,22 +439,23 @@ static void abandoned_sink(void **state)
 
 /* ---- shapes that random types do not reach ---- */
 
-/* More levels than a cursor keeps frames: every level is a list too long to be written out. */
-static void deep_nesting(void **state)
+/* More levels than a cursor keeps frames: every level is a list too long to be written out, with the
+ * one below it in the middle or at the end. */
+static void nest(size_t place)
 {
     struct model levels[12];
     struct transfer transfer;
     static unsigned char packed[4 * MODEL_MAX];
 
-    (void)state;
     random_seed(3);
     for (size_t i = 0; i < 12; i++) {
         model_start(&levels[i]);
-        for (size_t k = 0; k < 17; k++) {
-            if (k == 8 && i > 0)
+        for (size_t k = 0; k < 18; k++) {
+            if (k == place && i > 0)
                 model_typed(&levels[i], &levels[i - 1], 3, i % 4 == 1 ? 2 : 1,
                             levels[i - 1].extent + 7);
-            model_simple(&levels[i], 1 + k % 3, 1, 1, 2 + k % 4 + (k * k) % 5);
+            if (k < 17)
+                model_simple(&levels[i], 1 + k % 3, 1, 1, 2 + k % 4 + (k * k) % 5);
         }
         model_complete(&levels[i], 1);
     }
@@ -470,6 +471,13 @@ static void deep_nesting(void **state)
     }
     for (size_t i = 0; i < 12; i++)
         model_finish(&levels[i]);
+}
+
+static void deep_nesting(void **state)
+{
+    (void)state;
+    nest(8);
+    nest(17);
 }
 
 /* Descriptions stay small whatever they describe. */
