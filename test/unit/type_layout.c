@@ -439,8 +439,8 @@ static void abandoned_sink(void **state)
 
 /* ---- shapes that random types do not reach ---- */
 
-/* More levels than a cursor keeps frames: every level is a list too long to be written out, with the
- * one below it in the middle or at the end. */
+/* More levels than a cursor keeps frames: every level is a list too long to be written out, with
+ * the one below it in the middle or at the end. */
 static void nest(size_t place)
 {
     struct model levels[12];
