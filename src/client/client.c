@@ -119,6 +119,7 @@ static int open_device(struct client *client, const struct device_ops *ops,
         .client = client->key,
         .contexts = client->core.contexts_max,
         .servers = client->core.servers != 0,
+        .heap = core_heap_device(&client->core),
         .private_params = private_params,
     };
     char why[256] = "no reason given";

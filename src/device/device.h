@@ -38,6 +38,7 @@ struct device_params {
     const char *client;          /* key of the client: equal on all its tasks, unlike any other's */
     uint32_t contexts;           /* contexts a task can have at most, equal on all tasks */
     bool servers;                /* the job's server processes have this client too */
+    struct device *heap;         /* the one with this task's shared heap; NULL: none yet */
     const void *private_params;  /* the sim device's own; NULL for all others */
 };
 
@@ -131,6 +132,10 @@ struct path {
     uint64_t heap_remote;
     size_t heap_bytes;
     char *heap_local;
+    /* The same heap where it cannot be mapped, but read by `remote`, at any time and without a
+     * question. open_bytes 0: not known (yet), or none. */
+    uint64_t open_remote;
+    size_t open_bytes;
 };
 
 /* The destination has been destroyed, and perhaps made again, since the path was opened. */

@@ -19,6 +19,9 @@
 /* Of puts between regions so many move at a time: providers queue some hundred. */
 #define ABREAST_MOST 64u
 
+/* Gets from a heap that the network reads are not short from here on. */
+#define READ_LEAST 4096u
+
 /* Between regions that the device knows. Plain puts keep their order, also after a question. */
 static bool goes_abreast(const struct rma *rma)
 {
@@ -330,6 +333,22 @@ static bool is_native(const struct rma_call *call, const struct rma *rma)
            (call->far.id == EXPOSURE_ALL || call->far.offset == endpoint_offset(call->rma->dest));
 }
 
+/*
+ * From a shared heap that the network knows. Puts keep their order, so they do not go this way; nor
+ * do short gets while others are under way, because their packets travel together: 0.46 M/s of 8 B
+ * in packets, 0.14 M/s read (two namespaces, net, AMD EPYC, 2026-11-23).
+ */
+static bool reads_heap(const struct rma_call *call, const struct rma *rma)
+{
+    const struct path *path = rma->op.path;
+    uint64_t offset = rma->remote - path->open_remote;
+
+    return !rma->put && rma->typed == NULL && offset < path->open_bytes &&
+           rma->bytes <= path->open_bytes - offset &&
+           (rma->bytes >= READ_LEAST || rma->op.peer->outstanding == 0) &&
+           call->rma->hints.use_rdma != PAMI_HINT_DISABLE;
+}
+
 static void go_native(const struct rma_call *call, struct rma *rma)
 {
     rma->way = RMA_COPY;
@@ -338,6 +357,12 @@ static void go_native(const struct rma_call *call, struct rma *rma)
     rma->near = call->near;
     rma->far = call->far;
     rma->base = call->base;
+}
+
+static void read_heap(const struct rma_call *call, struct rma *rma)
+{
+    go_native(call, rma);
+    rma->far.id = EXPOSURE_ALL;
 }
 
 /* The same after a question: the network knows all memory of both sides. */
@@ -371,6 +396,8 @@ static int choose_way(const struct rma_call *call, struct rma *rma, void **heap)
         rma->way = RMA_HEAP;
     else if (is_native(call, rma))
         go_native(call, rma);
+    else if (reads_heap(call, rma))
+        read_heap(call, rma);
     else if (rma_may_ask(call, rma))
         ask_native(rma);
     else if (rma->put && rma->typed != NULL && rma_typed_is_fine(rma->typed, bytes))

@@ -120,6 +120,8 @@ int ofi_link_named(struct ofi_link *link, const struct ofi_name *name)
     link->key = name->key;
     link->readable = name->readable && link->slot->name.readable;
     link->path.single_copy = link->readable;
+    link->path.open_remote = name->heap;
+    link->path.open_bytes = link->readable ? name->heap_bytes : 0;
     link->told = false;
     link->back = link->leaving;
     link->state = link->back ? link->state : LINK_UP;

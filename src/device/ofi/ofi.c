@@ -127,6 +127,7 @@ static int ofi_open(const struct device_params *params, struct device **out, cha
     device->device.ops = &ofi_device_ops;
     device->bootstrap = params->bootstrap;
     device->contexts = params->contexts;
+    device->heap = params->heap;
     device->peer_timeout_ms = (uint32_t)(option_seconds(OPT_PEER_TIMEOUT) * 1e3);
     device->rest_ticks = (uint64_t)(clock_ticks_per_us() * BUSY_REST_US);
     snprintf(device->client, sizeof(device->client), "%s", params->client);

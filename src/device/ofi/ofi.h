@@ -115,6 +115,7 @@ struct ofi_name {
     uint64_t key;   /* for remote reads of its memory; with `readable` */
     uint32_t bytes; /* of name */
     bool readable;
+    uint64_t heap, heap_bytes; /* what can be read there at any time; with `readable` */
     uint8_t name[OFI_NAME_MAX];
 };
 
@@ -329,7 +330,8 @@ struct ofi_link {
 struct ofi_device {
     struct device device;
     struct bootstrap *bootstrap;
-    char client[34]; /* its key */
+    struct device *heap; /* the device with this task's shared heap, or NULL */
+    char client[34];     /* its key */
     uint32_t contexts;
     struct ofi_provider provider;
     struct proof_key key;

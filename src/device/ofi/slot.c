@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "bootstrap/bootstrap.h"
 #include "device/ofi/ofi.h"
 #include "util/log.h"
 #include "util/option.h"
@@ -63,6 +64,18 @@ static int open_queue(struct ofi_slot *slot)
     return fi_cq_open(slot->domain, &attributes, &slot->cq, NULL);
 }
 
+/* The shared heap stays where it is, with all its pages, as long as anybody may ask for it. */
+static void tell_heap(struct ofi_slot *slot)
+{
+    struct device *device = slot->device->heap;
+    struct heap_view view;
+
+    if (device == NULL || device->ops->heap_view(device, slot->device->bootstrap->task, &view) != 0)
+        return;
+    slot->name.heap = view.remote;
+    slot->name.heap_bytes = view.bytes;
+}
+
 /*
  * The whole address space under one key that nobody can guess, so that any memory can be read and
  * written by those who were told the key. Software providers can; where it fails, or where every
@@ -85,6 +98,7 @@ static void register_everything(struct ofi_slot *slot)
     }
     slot->name.readable = true;
     slot->name.key = key;
+    tell_heap(slot);
 }
 
 /*

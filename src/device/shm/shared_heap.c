@@ -184,7 +184,12 @@ int shared_heap_view(struct shared_heap *heap, uint32_t member, struct heap_view
 
     if (facts->heap_bytes == 0 || facts->heap_bytes > segment->layout.heap_stride)
         return -ENOENT;
-    if (mapped == NULL) {
+    if (member == segment->self) {
+        int error = make_usable(heap, 0);
+
+        if (error != 0)
+            return error;
+    } else if (mapped == NULL) {
         int error = -ENOMEM;
 
         mine = segment_reserve(facts->heap_bytes);
