@@ -9,6 +9,7 @@
  * Run: tasks=2,3,5 nodes=2
  * Run: tasks=3 env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2"
  * Run: tasks=4 env="PAMI_SHM_LANES=0"
+ * Run: tasks=2,3,5 nodes=2 env="PAMI_NETWORK=ofi"
  */
 #include "coll.h"
 

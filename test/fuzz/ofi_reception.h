@@ -40,9 +40,9 @@ void reception_leave(struct reception *reception, uint32_t from, uint32_t to, ui
     (void)reception, (void)from, (void)to, (void)count;
 }
 
-void reception_slot_opened(struct reception *reception, struct ofi_slot *slot)
+void reception_look_again(struct reception *reception)
 {
-    (void)reception, (void)slot;
+    (void)reception;
 }
 
 void reception_watch(struct reception *reception, struct ofi_slot *slot, bool on)

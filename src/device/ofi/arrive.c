@@ -40,8 +40,9 @@ static void deliver(struct ofi_link *link, struct ofi_frame *frame, bool first)
     if (link->received_units - link->reported >= slot->credits / 4 ||
         link->received == link->wanted)
         owe(link);
-    if (!slot->open)
+    if (!slot->open || ((slot->ended << OFI_LIFE_SHIFT) ^ frame->head.origin) & ~OFI_ORIGIN_MASK)
         return;
+    frame->head.origin &= OFI_ORIGIN_MASK;
     params->counters[DEVICE_RECEIVED]++;
     params->deliver(params->context, &frame->head, frame + 1);
 }
@@ -119,20 +120,21 @@ static void take_report(struct ofi_link *link, const struct ofi_frame *frame)
 static struct ofi_link *link_of(struct ofi_slot *slot, const struct ofi_frame *frame)
 {
     struct ofi_link *link = slot->last;
+    uint32_t origin = ofi_frame_origin(frame);
 
-    if (likely(link != NULL && link->path.endpoint == frame->head.origin))
+    if (likely(link != NULL && link->path.endpoint == origin))
         return likely(link->token_in == frame->token) ? link : NULL;
-    link = u64map_get(&slot->map, frame->head.origin);
+    link = u64map_get(&slot->map, origin);
     if (link == NULL) {
         /* Its name may be on its way to us still; the token shows that it exists. */
         const struct bootstrap *job = slot->device->bootstrap;
 
-        if (ofi_task(frame->head.origin) >= job->tasks + job->servers ||
-            ofi_offset(frame->head.origin) >= slot->device->contexts)
+        if (ofi_task(origin) >= job->tasks + job->servers ||
+            ofi_offset(origin) >= slot->device->contexts)
             return NULL;
         if (!ofi_link_is_from(slot, frame))
             return NULL;
-        link = ofi_link_get(slot, frame->head.origin);
+        link = ofi_link_get(slot, origin);
     }
     if (link == NULL || link->token_in != frame->token)
         return NULL;

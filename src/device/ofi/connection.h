@@ -34,7 +34,8 @@ enum message_kind {
 struct message {
     uint32_t kind;
     uint32_t from, to; /* endpoints */
-    uint32_t count;
+    uint32_t count;    /* ASK: as which life; NAME: as it was asked */
+    uint32_t ended;    /* names and LEAVE: how often contexts of `from` were destroyed before */
     struct ofi_name name;
 };
 

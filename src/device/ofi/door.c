@@ -86,32 +86,40 @@ static int request(struct reception *reception, const struct message *message)
 }
 
 static int send_name(struct reception *reception, uint32_t from, uint32_t to,
-                     enum message_kind kind)
+                     enum message_kind kind, uint32_t count)
 {
     const struct message message = {
         .kind = kind,
         .from = from,
         .to = to,
+        .count = count,
+        .ended = reception->device->slots[ofi_offset(from)]->ended,
         .name = reception->device->slots[ofi_offset(from)]->name,
     };
 
     return request(reception, &message);
 }
 
-int reception_ask(struct reception *reception, uint32_t from, uint32_t to)
+int reception_ask(struct reception *reception, uint32_t from, uint32_t to, uint32_t as)
 {
-    return send_name(reception, from, to, MESSAGE_ASK);
+    return send_name(reception, from, to, MESSAGE_ASK, as);
 }
 
 /* A context is there again, and those who knew it took it for gone. Nobody answers. */
 void reception_announce(struct reception *reception, uint32_t from, uint32_t to)
 {
-    send_name(reception, from, to, MESSAGE_BACK);
+    send_name(reception, from, to, MESSAGE_BACK, 0);
 }
 
 void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count)
 {
-    const struct message message = {.kind = MESSAGE_LEAVE, .from = from, .to = to, .count = count};
+    const struct message message = {
+        .kind = MESSAGE_LEAVE,
+        .from = from,
+        .to = to,
+        .count = count,
+        .ended = reception->device->slots[ofi_offset(from)]->ended,
+    };
 
     request(reception, &message);
 }
@@ -168,11 +176,10 @@ uint32_t reception_revive(struct reception *reception, uint32_t task)
     return life;
 }
 
-void reception_slot_opened(struct reception *reception, struct ofi_slot *slot)
+void reception_look_again(struct reception *reception)
 {
-    (void)slot;
     pthread_mutex_lock(&reception->device->lock);
-    reception->opened = true;
+    reception->look_again = true;
     pthread_mutex_unlock(&reception->device->lock);
     ring(reception);
 }

@@ -95,17 +95,19 @@ struct ofi_link *ofi_link_get(struct ofi_slot *slot, uint32_t endpoint)
     return link != NULL ? link : link_new(slot, endpoint);
 }
 
-void ofi_link_ask(struct ofi_link *link)
+void ofi_link_ask(struct ofi_link *link, uint32_t as)
 {
     struct ofi_slot *slot = link->slot;
 
-    if (reception_ask(slot->device->reception, slot->endpoint, link->path.endpoint) == 0)
+    link->asked_as = as;
+    if (reception_ask(slot->device->reception, slot->endpoint, link->path.endpoint, as) == 0)
         link->state = LINK_ASKED;
 }
 
 /* The remote endpoint's name has come, perhaps not for the first time. */
-int ofi_link_named(struct ofi_link *link, const struct ofi_name *name)
+int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice)
 {
+    const struct ofi_name *name = &notice->name;
     int cancel = ofi_enter();
     int count = 1;
 
@@ -123,6 +125,9 @@ int ofi_link_named(struct ofi_link *link, const struct ofi_name *name)
     link->path.open_remote = name->heap;
     link->path.open_bytes = link->readable ? name->heap_bytes : 0;
     link->told = false;
+    link->ended_told = notice->ended;
+    if (!link->leaving)
+        link->ended = notice->ended;
     link->back = link->leaving;
     link->state = link->back ? link->state : LINK_UP;
     return 0;
@@ -189,6 +194,7 @@ static void write_frame(char *to, struct ofi_link *link, const struct packet *pa
         .head = packet->head,
     };
 
+    frame.head.origin |= link->ended << OFI_LIFE_SHIFT;
     /* The padding; a body ends after or in it. */
     memset(to + ofi_frame_bytes(packet_body_bytes(&packet->head)) - 8, 0, 8);
     memcpy(to, &frame, sizeof(frame));
@@ -373,7 +379,7 @@ static inline int am(struct ofi_link *link, const struct packet *packet)
         if (link->path.closed)
             return -EPIPE;
         if (link->state == LINK_NEW)
-            ofi_link_ask(link);
+            ofi_link_ask(link, slot->ended);
         return refuse(link, -EAGAIN);
     }
     if (unlikely(link->sent_units - link->sent_read >= slot->credits ||
@@ -464,7 +470,8 @@ bool ofi_link_report(struct ofi_link *link, bool ask)
 /* The frame is from whom it names, whether there is a link or not. */
 bool ofi_link_is_from(const struct ofi_slot *slot, const struct ofi_frame *frame)
 {
-    uint32_t life = reception_life(slot->device->reception, ofi_task(frame->head.origin));
+    uint32_t origin = ofi_frame_origin(frame);
+    uint32_t life = reception_life(slot->device->reception, ofi_task(origin));
 
-    return frame->token == token(slot->device, frame->head.origin, slot->endpoint, life);
+    return frame->token == token(slot->device, origin, slot->endpoint, life);
 }

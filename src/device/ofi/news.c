@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "bootstrap/bootstrap.h"
 #include "device/ofi/ofi.h"
 #include "util/log.h"
 
@@ -20,6 +21,24 @@ static void peer_dead(struct ofi_slot *slot, uint32_t task, uint32_t life)
             link->quiet_since = 0;
         }
     }
+}
+
+static bool is_name(enum notice_kind kind)
+{
+    return kind == NOTICE_NAME || kind == NOTICE_ANSWER || kind == NOTICE_BACK;
+}
+
+/* An answer may be to a context that had the place of this one. Who is behind has to be asked, and
+ * answers when it has caught up; servers have one life. */
+static bool is_for_us(struct ofi_link *link, const struct ofi_notice *notice)
+{
+    if (notice->kind == NOTICE_ANSWER)
+        return link->state == LINK_ASKED && notice->count == link->asked_as;
+    if (notice->ended >= link->slot->ended ||
+        ofi_task(notice->endpoint) >= link->slot->device->bootstrap->tasks)
+        return true;
+    link->told = false;
+    return false;
 }
 
 /* False: it cannot be taken yet. */
@@ -48,13 +67,13 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
         return true;
     if (!ofi_link_live(link, notice->life))
         return false;
-    if (notice->kind == NOTICE_NAME) {
-        if (ofi_link_named(link, &notice->name) == 0 && notice->asks)
+    if (is_name(notice->kind)) {
+        if (is_for_us(link, notice) && ofi_link_named(link, notice) == 0 && notice->asks)
             reception_announce(slot->device->reception, slot->endpoint, notice->endpoint);
         return true;
     }
-    /* Left before it got our question, whose answer says how things are now. */
-    if (link->state == LINK_ASKED && notice->counted)
+    /* Left before it got our question, whose answer says how things are now, or has said so. */
+    if (notice->counted && (link->state == LINK_ASKED || notice->ended < link->ended_told))
         return true;
     if (link->path.closed) {
         /* We asked whether it is back. */

@@ -83,6 +83,18 @@ struct ofi_frame {
 
 _Static_assert(sizeof(struct ofi_frame) == 32, "bodies are aligned like frames");
 
+/*
+ * The life of the destination that a packet is for, its low two bits: above the origin's endpoint.
+ * A context that has the place of another reads what was for that, as numbers go on, and drops it.
+ */
+#define OFI_LIFE_SHIFT 30
+#define OFI_ORIGIN_MASK ((UINT32_C(1) << OFI_LIFE_SHIFT) - 1)
+
+static inline uint32_t ofi_frame_origin(const struct ofi_frame *frame)
+{
+    return frame->head.origin & OFI_ORIGIN_MASK;
+}
+
 /* A frame of the device itself, without number: only `read` counts. aux 1: asks for another. */
 #define PROTOCOL_READ 0xfe
 
@@ -129,6 +141,8 @@ struct ofi_ports {
 /* What the reception tells a slot. */
 enum notice_kind {
     NOTICE_NAME,    /* the remote endpoint is there, this is its name */
+    NOTICE_ANSWER,  /* the same, because we asked, as which life `count` says */
+    NOTICE_BACK,    /* the same, when it was created again */
     NOTICE_CLOSED,  /* it has closed, after `count` packets to us */
     NOTICE_DEAD,    /* all endpoints of task `endpoint` have gone */
     NOTICE_CONCEAL, /* from another context: exposure `endpoint` is over */
@@ -141,9 +155,10 @@ struct ofi_notice {
     enum notice_kind kind;
     uint32_t endpoint;
     uint32_t count;
-    uint32_t life; /* of the two tasks' acquaintance */
-    bool counted;  /* `count` means something */
-    bool asks;     /* for our name */
+    uint32_t life;  /* of the two tasks' acquaintance */
+    uint32_t ended; /* names: see ofi_link.ended */
+    bool counted;   /* `count` means something */
+    bool asks;      /* for our name */
     struct ofi_name name;
 };
 
@@ -240,9 +255,10 @@ struct ofi_slot {
     struct ofi_frame *straight; /* room for a frame that arrived at an odd address */
 
     /* Under device->lock. */
-    bool open;    /* a context is there */
-    bool armed;   /* it sleeps, or is about to */
-    bool watched; /* cq_fd is with the reception */
+    bool open;      /* a context is there */
+    uint32_t ended; /* device->ended when it came */
+    bool armed;     /* it sleeps, or is about to */
+    bool watched;   /* cq_fd is with the reception */
     struct list notices;
     atomic_uint news; /* notices are there */
     int cq_fd;        /* to wait for the queue; -1: cannot be waited for */
@@ -310,6 +326,9 @@ struct ofi_link {
     uint32_t mark;         /* ... that so much is read, units: more answers may go any time */
     uint32_t lost;         /* nobody waits for those sent up to here: it had gone */
     uint32_t asked;        /* ... and we asked the same when so many were sent */
+    uint32_t ended;      /* how often its contexts have been destroyed: the life that is sent to, */
+    uint32_t ended_told; /* ... and the latest that we know of */
+    uint32_t asked_as;   /* as which life of ours it was asked for its name */
     fi_addr_t address;
     uint64_t key; /* for remote reads */
     bool readable;
@@ -340,6 +359,7 @@ struct ofi_device {
     uint64_t rest_ticks; /* the longest rest of a port */
     pthread_mutex_t lock;
     struct ofi_slot **slots; /* by offset; NULL: never made */
+    uint32_t ended;          /* under lock: how often all contexts were destroyed */
     struct reception *reception;
 };
 
@@ -395,8 +415,8 @@ int ofi_slot_post(struct ofi_slot *slot, struct ofi_receive *receive);
 /* link.c */
 struct ofi_link *ofi_link_get(struct ofi_slot *slot, uint32_t endpoint); /* NULL: no memory */
 bool ofi_link_is_from(const struct ofi_slot *slot, const struct ofi_frame *frame);
-void ofi_link_ask(struct ofi_link *link);
-int ofi_link_named(struct ofi_link *link, const struct ofi_name *name);
+void ofi_link_ask(struct ofi_link *link, uint32_t as);
+int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice);
 void ofi_link_free(struct ofi_link *link);
 void ofi_link_forget(struct ofi_link *link); /* drop what cannot be sent any more */
 int ofi_link_backlog(struct ofi_link *link);
@@ -473,7 +493,7 @@ void ofi_remotes_expect(struct ofi_slot *slot); /* for pulse.c */
 int reception_open(struct ofi_device *device, char *card, size_t size, char *why, size_t why_size);
 int reception_start(struct reception *reception); /* when the job's key is known */
 void reception_close(struct reception *reception);
-int reception_ask(struct reception *reception, uint32_t from, uint32_t to);
+int reception_ask(struct reception *reception, uint32_t from, uint32_t to, uint32_t as);
 void reception_announce(struct reception *reception, uint32_t from, uint32_t to);
 void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count);
 int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer,
@@ -481,7 +501,7 @@ int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, boo
 void reception_cut(struct reception *reception, uint32_t to, uint32_t life);
 uint32_t reception_life(struct reception *reception, uint32_t task);
 uint32_t reception_revive(struct reception *reception, uint32_t task);
-void reception_slot_opened(struct reception *reception, struct ofi_slot *slot);
+void reception_look_again(struct reception *reception);
 void reception_watch(struct reception *reception, struct ofi_slot *slot, bool on);
 
 #endif

@@ -250,6 +250,7 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
         link->path.closed = link->packets.closed = true;
         link->leaving = link->dead;
         link->state = link->dead ? LINK_DEAD : link->back ? LINK_UP : LINK_CLOSED;
+        link->ended = link->ended_told;
         link->told = link->used && !link->back;
         link->used = link->back = false;
         link->lost = link->sent_units;
@@ -300,7 +301,7 @@ static void set_port(struct ofi_slot *slot, struct port *port)
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
 
         link->path.port = link->packets.port = port;
-        link->used = link->marked = link->told = false;
+        link->used = link->marked = link->told = link->back = false;
         /* The others take us for gone, and must be told that we are back. */
         if (port == NULL && (link->state == LINK_UP || link->state == LINK_ASKED))
             link->state = LINK_NEW;
@@ -328,10 +329,11 @@ int ofi_port_open(struct device *base, const struct port_params *params, struct 
     pthread_mutex_lock(&device->lock);
     slot->port = port;
     slot->open = true;
+    slot->ended = device->ended;
     device->slots[params->offset] = slot;
     pthread_mutex_unlock(&device->lock);
     set_port(slot, &port->port);
-    reception_slot_opened(device->reception, slot);
+    reception_look_again(device->reception);
     *out = &port->port;
     return 0;
 }
@@ -369,6 +371,15 @@ static void say_goodbye(struct ofi_slot *slot)
     }
 }
 
+/* Under device->lock. */
+static bool is_in_use(const struct ofi_device *device)
+{
+    for (uint32_t i = 0; i < device->contexts; i++)
+        if (device->slots[i] != NULL && device->slots[i]->port != NULL)
+            return true;
+    return false;
+}
+
 void ofi_port_close(struct port *base)
 {
     struct ofi_port *port = port_of(base);
@@ -385,7 +396,10 @@ void ofi_port_close(struct port *base)
     set_port(slot, NULL);
     pthread_mutex_lock(&slot->device->lock);
     slot->port = NULL;
+    if (!is_in_use(slot->device))
+        slot->device->ended++;
     pthread_mutex_unlock(&slot->device->lock);
+    reception_look_again(slot->device->reception);
     free(port);
 }
 
@@ -401,11 +415,13 @@ int ofi_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
     /* Whoever left before anybody was interested may be back: the answer will tell. */
     if (!link->used && link->leaving && !link->dead) {
         link->state = link->back ? LINK_UP : LINK_CLOSED;
+        link->ended = link->ended_told;
         link->leaving = link->back = false;
     }
     if (link->state == LINK_NEW || link->state == LINK_CLOSED)
-        ofi_link_ask(link);
-    if (!(how & PATH_EVEN_CLOSED) && link->told)
+        ofi_link_ask(link, how & PATH_HEARD ? 0 : slot->ended);
+    if (!(how & PATH_EVEN_CLOSED) &&
+        (link->told || ((how & PATH_SAME_LIFE) && link->ended > slot->ended)))
         return -EPIPE;
     if (!link->used)
         link->path.closed = link->packets.closed = false;
@@ -427,6 +443,6 @@ int ofi_revive(struct port *base, uint32_t endpoint)
         return 0;
     life = reception_revive(slot->device->reception, ofi_task(endpoint));
     if (life != link->life && ofi_link_live(link, life))
-        ofi_link_ask(link);
+        ofi_link_ask(link, slot->ended);
     return 0;
 }

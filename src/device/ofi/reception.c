@@ -22,6 +22,7 @@
 #include "device/ofi/reception.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/option.h"
 
 #define EVENTS 32
 /* Between two looks at connections that are not through, ms. */
@@ -207,48 +208,89 @@ static void send_message(struct reception *reception, const struct message *mess
 
 /* ---- messages ---- */
 
+/* Who asks is waiting for a later life of ours: the next one, or one that follows on that which we
+ * still have. Servers have one life. Under device->lock. */
+static bool has_to_wait(const struct ofi_device *device, const struct ofi_slot *slot,
+                        const struct request *ask)
+{
+    if (slot == NULL)
+        return true;
+    if (device->bootstrap->task >= device->bootstrap->tasks ||
+        ofi_task(ask->message.from) >= device->bootstrap->tasks)
+        return false;
+    if (!slot->open)
+        return device->ended <= ask->message.count;
+    return device->ended < ask->message.count &&
+           (double)(clock_now_ns() - ask->since) < 1e9 * option_seconds(OPT_BEHIND_TIMEOUT);
+}
+
 /*
  * Somebody asks for a context: its name, or that it has closed; false: it does not exist yet. In a
- * second life the context itself answers, when it is done with the first.
+ * second life of our acquaintance the context itself answers, when it is done with the first.
  */
-static bool answer(struct reception *reception, const struct message *ask, uint32_t life)
+static bool answer(struct reception *reception, const struct request *request)
 {
     struct ofi_device *device = reception->device;
-    struct message reply = {.from = ask->to, .to = ask->from};
+    const struct message *ask = &request->message;
+    struct message reply = {.from = ask->to, .to = ask->from, .count = ask->count};
+    uint32_t life = request->life;
     struct ofi_slot *slot;
+    bool waits;
 
     pthread_mutex_lock(&device->lock);
     slot = device->slots[ofi_offset(ask->to)];
-    if (slot != NULL && slot->open) {
+    waits = has_to_wait(device, slot, request);
+    if (waits) {
+        reply.kind = 0;
+    } else if (slot->open) {
         const struct ofi_notice notice = {.kind = NOTICE_NAME,
                                           .endpoint = ask->from,
                                           .life = life,
+                                          .ended = ask->ended,
                                           .asks = life != 0,
                                           .name = ask->name};
 
         tell_slot(slot, &notice);
         reply.kind = life != 0 ? 0 : MESSAGE_NAME;
+        reply.ended = slot->ended;
         reply.name = slot->name;
-    } else if (slot != NULL) {
+    } else {
         reply.kind = MESSAGE_CLOSED;
     }
     pthread_mutex_unlock(&device->lock);
-    if (slot == NULL)
-        return false;
     if (reply.kind != 0)
         send_message(reception, &reply);
-    return true;
+    return !waits;
 }
 
-static void wait_for_context(struct reception *reception, const struct message *ask, uint32_t life)
+static void answer_or_wait(struct reception *reception, const struct message *ask, uint32_t life)
 {
     struct request *request = malloc(sizeof(*request));
 
     if (request == NULL)
         return;
-    request->message = *ask;
-    request->life = life;
-    list_push_back(&reception->waiting, &request->link);
+    *request = (struct request){.message = *ask, .life = life, .since = clock_now_ns()};
+    if (answer(reception, request))
+        free(request);
+    else
+        list_push_back(&reception->waiting, &request->link);
+}
+
+static void look_at_waiting(struct reception *reception)
+{
+    struct list again = LIST_INITIALIZER(again);
+    struct list *item;
+
+    list_splice_back(&again, &reception->waiting);
+    while ((item = list_pop_front(&again)) != NULL) {
+        struct request *request = list_entry(item, struct request, link);
+
+        if (answer(reception, request))
+            free(request);
+        else
+            list_push_back(&reception->waiting, item);
+    }
+    reception->look_at = clock_now_ns() + LOOK_MS * UINT64_C(1000000);
 }
 
 static void take_message(void *cookie, struct connection *connection, const struct message *message)
@@ -257,7 +299,12 @@ static void take_message(void *cookie, struct connection *connection, const stru
     const struct ofi_device *device = reception->device;
     uint32_t life = connection->hello.life;
     struct ofi_notice notice = {
-        .endpoint = message->from, .life = life, .count = message->count, .name = message->name};
+        .endpoint = message->from,
+        .life = life,
+        .count = message->count,
+        .ended = message->ended,
+        .name = message->name,
+    };
 
     if (ofi_task(message->from) != connection->task ||
         ofi_task(message->to) != device->bootstrap->task ||
@@ -269,12 +316,13 @@ static void take_message(void *cookie, struct connection *connection, const stru
     }
     switch (message->kind) {
     case MESSAGE_ASK:
-        if (!answer(reception, message, life))
-            wait_for_context(reception, message, life);
+        answer_or_wait(reception, message, life);
         return;
     case MESSAGE_NAME:
+        notice.kind = NOTICE_ANSWER;
+        break;
     case MESSAGE_BACK:
-        notice.kind = NOTICE_NAME;
+        notice.kind = NOTICE_BACK;
         break;
     case MESSAGE_PULSE:
         notice.kind = NOTICE_PULSE;
@@ -386,35 +434,28 @@ static void sweep(struct reception *reception)
 static void take_requests(struct reception *reception, bool *stopping)
 {
     struct ofi_device *device = reception->device;
-    struct list requests, again;
+    struct list requests;
     struct list *item;
     uint64_t rings;
+    bool look_again;
 
     list_init(&requests);
-    list_init(&again);
     if (read(reception->bell, &rings, sizeof(rings)) < 0)
         rings = 0;
     pthread_mutex_lock(&device->lock);
     list_splice_back(&requests, &reception->requests);
     *stopping = reception->stopping;
-    if (reception->opened)
-        list_splice_back(&again, &reception->waiting);
-    reception->opened = false;
+    look_again = reception->look_again;
+    reception->look_again = false;
     pthread_mutex_unlock(&device->lock);
-    while ((item = list_pop_front(&again)) != NULL) {
-        struct request *request = list_entry(item, struct request, link);
-
-        if (answer(reception, &request->message, request->life))
-            free(request);
-        else
-            list_push_back(&reception->waiting, item);
-    }
     while ((item = list_pop_front(&requests)) != NULL) {
         struct request *request = list_entry(item, struct request, link);
 
         send_message(reception, &request->message);
         free(request);
     }
+    if (look_again)
+        look_at_waiting(reception);
 }
 
 /* A queue that a sleeping context waits for has something. */
@@ -474,6 +515,8 @@ void *reception_run(void *cookie)
 
         for (int i = 0; i < count; i++)
             take_event(reception, events[i].data.u64, &stopping);
+        if (!list_empty(&reception->waiting) && clock_now_ns() >= reception->look_at)
+            look_at_waiting(reception);
         if (stopping && end == 0)
             end = clock_now_ns() + STOP_NS;
         sweep(reception);

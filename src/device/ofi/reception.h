@@ -31,8 +31,9 @@ struct reception {
     int epoll, listener, bell;
     struct list requests; /* under device->lock */
     bool stopping;        /* under device->lock */
-    bool opened;          /* under device->lock: a slot has been opened */
+    bool look_again;      /* under device->lock: at those that wait */
     struct list waiting;  /* asks for contexts that do not exist yet */
+    uint64_t look_at;     /* ns: at those that wait for a limited time */
     struct list connections;
     uint32_t strangers;
     struct u64map peers; /* under device->lock, which the thread needs for writing only */
@@ -42,7 +43,8 @@ struct reception {
 struct request {
     struct list link;
     struct message message;
-    uint32_t life; /* of who asks */
+    uint32_t life;  /* of who asks */
+    uint64_t since; /* ns */
 };
 
 /* What an event of the epoll set is about: the low bits of a pointer. */
