@@ -27,6 +27,7 @@ void message_register(struct context *context, enum message_id id,
 
 struct request {
     uint16_t dispatch;
+    unsigned how; /* the peer was opened */
     enum message_way way;
     const void *header;
     size_t header_bytes;
@@ -147,7 +148,8 @@ static int send_operation(struct p2p *p2p, struct peer *peer, const struct reque
     if (send->mode == MESSAGE_PULL)
         send_to_be_pulled(send);
     send->events = (pami_send_event_t){.local_fn = done, .cookie = cookie};
-    send->op.next_life = false;
+    if (request->how & PATH_SAME_LIFE)
+        send->op.next_life = false;
     operation_launch(p2p, &send->op);
     return 0;
 }
@@ -159,9 +161,12 @@ int message_send_by(enum message_way way, struct context *context, uint32_t endp
 {
     struct p2p *p2p = context->p2p;
     int error = 0;
-    struct peer *peer = peer_get_how(p2p, endpoint, PATH_SAME_LIFE, &error);
+    /* Servers live on, whatever becomes of the contexts that they serve. */
+    unsigned how = id != MESSAGE_SERVERS ? PATH_SAME_LIFE : 0;
+    struct peer *peer = peer_get_how(p2p, endpoint, how, &error);
     struct request request = {
         .dispatch = (uint16_t)(DISPATCH_ID_MAX + 1 + id),
+        .how = how,
         .way = way,
         .header = header,
         .header_bytes = header_bytes,
