@@ -250,7 +250,7 @@ pami_result_t PAMI_Context_createv(pami_client_t client, pami_configuration_t co
  * are created again, sends to them end with PAMI_ERROR. Peers that have done so as often may go on,
  * as tasks that create and destroy contexts in step do: what they send is held for the next
  * contexts; and what they send to a task that still has the earlier ones, until that has destroyed
- * these, or for PAMI_BEHIND_TIMEOUT (10 s), after which it goes to them. Nothing that was sent to
+ * these, or for PAMI_BEHIND_TIMEOUT (1 s), after which it goes to them. Nothing that was sent to
  * the old contexts reaches the new ones.
  */
 pami_result_t PAMI_Context_destroyv(pami_context_t *contexts, size_t ncontexts);

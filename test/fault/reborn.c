@@ -3,7 +3,8 @@
  * are still due. Operations of the second life end by their own answers only; a peer that has seen
  * the contexts go can send to them once they are back.
  *
- * Run: tasks=2 timeout=30
+ * Run: tasks=2 env="PAMI_BEHIND_TIMEOUT=0" timeout=30
+ * Run: tasks=2 env="PAMI_BEHIND_TIMEOUT=50ms" timeout=30
  */
 #include "api/api_test.h"
 

@@ -214,9 +214,11 @@ int shm_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
         path = path_new(port, endpoint, (uint32_t)index);
     if (path == NULL)
         return -ENOMEM;
-    if (path->path.closed && !(how & PATH_HEARD) && is_behind(port, path->member))
+    if (!path->path.closed && (how & PATH_PACKETS_ONLY))
+        return packets_only(port, path, out);
+    if (!(how & PATH_HEARD) && is_behind(port, path->member))
         path_wait(path);
-    else if (path->path.closed)
+    else
         path_renew(path, is_over || (is_closed(inbox) && has_left(port, inbox, path->member)));
     if (how & PATH_PACKETS_ONLY)
         return packets_only(port, path, out);
