@@ -5,6 +5,7 @@
  *
  * Run: tasks=2 env="PAMI_BEHIND_TIMEOUT=0" timeout=30
  * Run: tasks=2 env="PAMI_BEHIND_TIMEOUT=50ms" timeout=30
+ * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi PAMI_BEHIND_TIMEOUT=0" timeout=30
  */
 #include "api/api_test.h"
 

@@ -197,6 +197,15 @@ static void set_ended(uint32_t ended)
     atomic_store(&segment_member(segment(), segment()->self)->ended, ended);
 }
 
+/* HERE is of a later life than the task of THERE. */
+static void be_ahead(void)
+{
+    close_side(HERE);
+    set_ended(1);
+    open_side(HERE);
+    set_ended(0);
+}
+
 static int open_how(unsigned how, struct path **path)
 {
     return device->ops->path_open(sides[HERE].port, endpoint_make(0, THERE), how, path);
@@ -262,10 +271,7 @@ static void test_behind(void **state)
     struct path *path;
 
     (void)state;
-    close_side(HERE);
-    set_ended(1);
-    open_side(HERE);
-    set_ended(0);
+    be_ahead();
     open_side(THERE);
     path = open_path();
     assert_int_equal(send_packet(path, 1, 8), -EAGAIN);
@@ -285,10 +291,7 @@ static void test_behind(void **state)
 
     set_ended(0);
     assert_int_equal(send_packet(path, 5, 8), 0); /* a path that leads somewhere stays */
-    close_side(HERE);
-    set_ended(1);
-    open_side(HERE);
-    set_ended(0);
+    be_ahead();
     assert_int_equal(open_how(PATH_HEARD, &path), 0);
     assert_int_equal(send_packet(path, 6, 8), 0);
     advance(THERE);
@@ -301,10 +304,7 @@ static void test_patience(void **state)
     struct path *path;
 
     (void)state;
-    close_side(HERE);
-    set_ended(1);
-    open_side(HERE);
-    set_ended(0);
+    be_ahead();
     open_side(THERE);
     path = open_path();
     assert_int_equal(send_packet(path, 1, 8), -EAGAIN);

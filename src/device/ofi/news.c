@@ -73,7 +73,7 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
         return true;
     }
     /* Left before it got our question, whose answer says how things are now, or has said so. */
-    if (notice->counted && (link->state == LINK_ASKED || notice->ended < link->ended_told))
+    if (notice->counted && (link->state == LINK_ASKED || notice->ended < link->ended))
         return true;
     if (link->path.closed) {
         /* We asked whether it is back. */

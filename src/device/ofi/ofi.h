@@ -326,9 +326,8 @@ struct ofi_link {
     uint32_t mark;         /* ... that so much is read, units: more answers may go any time */
     uint32_t lost;         /* nobody waits for those sent up to here: it had gone */
     uint32_t asked;        /* ... and we asked the same when so many were sent */
-    uint32_t ended;      /* how often its contexts have been destroyed: the life that is sent to, */
-    uint32_t ended_told; /* ... and the latest that we know of */
-    uint32_t asked_as;   /* as which life of ours it was asked for its name */
+    uint32_t ended;    /* how often its contexts have been destroyed: the life that is sent to */
+    uint32_t asked_as; /* as which life of ours it was asked for its name */
     fi_addr_t address;
     uint64_t key; /* for remote reads */
     bool readable;

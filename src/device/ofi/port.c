@@ -250,7 +250,6 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
         link->path.closed = link->packets.closed = true;
         link->leaving = link->dead;
         link->state = link->dead ? LINK_DEAD : link->back ? LINK_UP : LINK_CLOSED;
-        link->ended = link->ended_told;
         link->told = link->used && !link->back;
         link->used = link->back = false;
         link->lost = link->sent_units;
@@ -415,7 +414,6 @@ int ofi_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
     /* Whoever left before anybody was interested may be back: the answer will tell. */
     if (!link->used && link->leaving && !link->dead) {
         link->state = link->back ? LINK_UP : LINK_CLOSED;
-        link->ended = link->ended_told;
         link->leaving = link->back = false;
     }
     if (link->state == LINK_NEW || link->state == LINK_CLOSED)
