@@ -9,6 +9,7 @@
  *
  * Run: tasks=2,3,5 env="PAMI_COLL_ASK=0.01" timeout=60
  * Run: tasks=3 env="PAMI_COLL_ASK=0.01 PAMI_COLL_SLICES=1" timeout=60
+ * Run: tasks=3,5 env="PAMI_COLL_ASK=0.01 PAMI_COLL_SHARED_RELAY=64" timeout=60
  * Run: tasks=4,5 nodes=2 env="PAMI_COLL_ASK=0.01" timeout=60
  * Run: tasks=3,5 env="PAMI_COLL_ASK=0.01 PAMI_COLL_SHARED_BYTES=0" timeout=60
  */

@@ -6,6 +6,7 @@
  * Run: tasks=1,2,3,5 nodes=1,2 timeout=60
  * Run: tasks=8 timeout=60
  * Run: tasks=4 nodes=2 env="PAMI_COLL_SHARED_BYTES=0" timeout=60
+ * Run: tasks=5,8 env="PAMI_COLL_SHARED_RELAY=64" timeout=60
  */
 #include <complex.h>
 

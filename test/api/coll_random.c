@@ -15,6 +15,7 @@
  * Run: tasks=2,5 args="--seed 6" env="PAMI_COLL_SLICES=1" timeout=60
  * Run: tasks=3 args="--seed 7" env="PAMI_COLL_SLICES=2" timeout=60
  * Run: tasks=7 args="--seed 9" env="PAMI_YIELD=never PAMI_COLL_SHARED_TREE=3 PAMI_COLL_ASK=1ms"
+ * Run: tasks=5,8 args="--seed 10" env="PAMI_COLL_SHARED_RELAY=64" timeout=60
  * Run: tasks=7 args="--seed 8" env="PAMI_YIELD=never PAMI_COLL_SHARED_TREE=3" timeout=60
  */
 #include <pthread.h>

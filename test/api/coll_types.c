@@ -11,6 +11,7 @@
  * Run: tasks=3 env="PAMI_SHM_RING_SLOTS=8" timeout=60
  * Run: tasks=4 nodes=2 env="PAMI_RNDV_BYTES=0" timeout=60
  * Run: tasks=5 env="PAMI_COLL_SEGMENT=1000" timeout=60
+ * Run: tasks=3,8 args="--seed 3" env="PAMI_COLL_SHARED_RELAY=64" timeout=60
  * Run: tasks=6 nodes=2 args="--seed 2" env="PAMI_COLL_SHARED_BUFFER=4096" timeout=60
  */
 #include "coll_oracle.h"

@@ -3,6 +3,7 @@
 # are must all have been met.
 #
 # Run: args="shared" timeout=120
+# Run: args="relays" timeout=120
 # Run: args="trees" timeout=120
 # Run: args="nodes" timeout=120
 # Run: args="messages" timeout=120
@@ -65,6 +66,19 @@ shared() {
     every 1 --row Shared --type $barrier --rank 0 --cold
     every 1 --row Shared --type $allreduce --rank 2 --twice --words 4000
     wanted=(arrive release post result done fill complete)
+}
+
+# First, in the middle, last, and a root that is neither.
+relays() {
+    local type rank
+    export PAMI_COLL_SHARED_RELAY=64
+    for type in $allreduce $reduce; do
+        for rank in 0 1 2; do
+            every 1 --row Shared --type "$type" --words 20000 --rank $rank --late
+        done
+        every 1 --row Shared --type "$type" --words 4000 --rank 1 --root 2 --calm
+    done
+    wanted=(post done complete)
 }
 
 # On top of a tree, below it, in the middle, and a root at the end.

@@ -1,9 +1,9 @@
 /*
  * Collectives in arenas of shared memory: every kind, sizes around the segments, roots, in place,
- * types with gaps, operators that do not commute, flat and along trees, several in flight, 1, 2 or
- * 4 slices; members polled in random order by seed, and by threads at full speed. Members that
- * disagree about the size of one of them, or skip one. How far members get ahead of one that does
- * not look.
+ * types with gaps, operators that do not commute, flat, along trees and by relays, several in
+ * flight, 1, 2 or 4 slices; members polled in random order by seed, and by threads at full speed.
+ * Members that disagree about the size of one of them, or skip one. How far members get ahead of
+ * one that does not look.
  *
  *     coll_shared [--seed N] [--rounds N]
  */
@@ -31,6 +31,15 @@ static void team_reach(struct team *team)
     for (uint32_t i = 0; i < team->size; i++) {
         team->member[i].arena.copy = copy_between;
         team->member[i].arena.direct_bytes = seed_now % 4 == 0 ? 0 : 2048;
+    }
+}
+
+/* Relays of any length, from little data on. */
+static void team_relays(struct team *team)
+{
+    for (uint32_t i = 0; team->member[0].arena.crowded && i < team->size; i++) {
+        team->member[i].arena.relays = (uint16_t)(1 + seed_now / 2 % team->size);
+        team->member[i].arena.relay_bytes = seed_now % 4 == 1 ? 0 : seed_now % 4 == 2 ? 2050 : 1;
     }
 }
 
@@ -94,6 +103,7 @@ static void by_seed(void **unused)
         team_open(&team, 1 + (uint32_t)(next_random(&state) % MEMBERS_MAX), slices_of(seed_now),
                   next_random(&state) % 2);
         team_reach(&team);
+        team_relays(&team);
         if (seed_now % 5 < 2)
             team_grow_trees(&team);
         for (int i = 0; i < 10; i++)
@@ -288,6 +298,7 @@ static void disagreeing(void **unused)
         team_open(&team, 2 + (uint32_t)(next_random(&state) % (MEMBERS_MAX - 1)),
                   slices_of(seed_now), next_random(&state) % 2);
         team_reach(&team);
+        team_relays(&team);
         for (int i = 0; i < 10; i++) {
             struct plan plan[FLIGHT];
             uint32_t odd = (uint32_t)(next_random(&state) % team.size);
@@ -438,6 +449,7 @@ static void by_threads(void **unused)
         seed_now = first_seed + size;
         team_open(&team, size, slices_of(seed_now), size % 2);
         team_reach(&team);
+        team_relays(&team);
         if (size == 4)
             team_grow_trees(&team);
         (void)with_gaps();

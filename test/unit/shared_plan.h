@@ -334,11 +334,13 @@ static void plan_draw(struct plan *plan, uint32_t size, uint64_t *state)
         call->op = compose;
         call->unit = 2;
     }
-    if (call->kind == SHARED_ALLREDUCE && next_random(state) % 4 != 0) {
+    if ((call->kind == SHARED_ALLREDUCE || call->kind == SHARED_REDUCE) &&
+        next_random(state) % 4 != 0) {
         plan->sums = true;
         call->op = PAMI_DATA_SUM;
         call->element = TYPE_KIND_UNSIGNED_CHAR;
-        call->in_place = !plan->typed && !copies_fail() && next_random(state) % 2;
+        call->in_place = call->kind == SHARED_ALLREDUCE && !plan->typed && !copies_fail() &&
+                         next_random(state) % 2;
     }
     if ((call->kind == SHARED_ALLGATHER || call->kind == SHARED_REDUCE_SCATTER) &&
         next_random(state) % 2 && call->bytes != 0) {

@@ -43,11 +43,12 @@ struct arena_note {
     uint64_t address;
     uint64_t buffer_bytes; /* offer */
     uint64_t direct_bytes;
+    uint64_t relay_bytes;
     uint16_t kind;
     uint16_t channel;
     uint32_t size;
     uint32_t flag;
-    uint16_t crowded;
+    uint16_t relays;
     uint16_t slice_mask;
     uint32_t tree_radix;
     uint32_t tree_members;
@@ -64,9 +65,10 @@ static void tell(struct arena *arena, uint32_t member, struct arena_note note)
     note.identity = arena->identity;
     note.channel = (uint16_t)arena->channel;
     note.size = arena->size;
-    note.crowded = arena->crowded;
+    note.relays = arena->relays;
     note.slice_mask = (uint16_t)arena->slice_mask;
     note.direct_bytes = arena->direct_bytes;
+    note.relay_bytes = arena->relay_bytes;
     note.tree_radix = arena->tree.radix;
     note.tree_members = arena->tree.members;
     /* A member that has gone ends its collectives elsewhere. */
@@ -174,9 +176,27 @@ static uint32_t slice_mask_of(const struct arena *arena)
     return arena->crowded || mask < ARENA_BUFFERS ? mask : ARENA_BUFFERS - 1;
 }
 
+/* A relay for each processor; a leader that is bound to one cannot tell for the others. Members
+ * wait for a turn of each that comes before them in their relay: long relays are for more data. */
+static void set_relays(struct arena *arena)
+{
+    uint32_t processors = cpu_available(), most = (arena->size + 1) / 2, length;
+
+    if (processors < 2)
+        processors = 2;
+    if (most > ARENA_RELAYS)
+        most = ARENA_RELAYS;
+    arena->crowded = true;
+    arena->relays = (uint16_t)(most < processors ? most : processors);
+    length = (arena->size + arena->relays - 1) / arena->relays;
+    if (arena->size > 2)
+        arena->relay_bytes = (uint64_t)length * length * arena->shared->relay_bytes;
+}
+
 static void offer(struct arena *arena)
 {
-    arena->crowded = arena->shared->context->core->yield == YIELD_SOON;
+    if (arena->shared->context->core->yield == YIELD_SOON)
+        set_relays(arena);
     arena_set_slices(arena, slice_mask_of(arena));
     arena->direct_bytes = arena->shared->direct_bytes;
     arena->tree.radix = arena->shared->tree_radix;
@@ -210,7 +230,7 @@ static bool map(struct arena *arena, const struct arena_note *note)
         note->buffer_bytes < arena->shared->buffer_bytes ||
         note->buffer_bytes > arena->size * arena->shared->wide_most ||
         note->slice_mask >= ARENA_SLICES || note->tree_radix == 0 ||
-        note->tree_radix > ARENA_RADIX ||
+        note->tree_radix > ARENA_RADIX || note->relays > arena->size ||
         device->ops->heap_view(device, endpoint_task(arena->endpoints[0]), &view) != 0)
         return false;
     offset = note->address - view.remote;
@@ -218,9 +238,11 @@ static bool map(struct arena *arena, const struct arena_note *note)
     if (offset >= view.bytes || bytes > view.bytes - offset)
         return false;
     arena->memory = view.local + offset;
-    arena->crowded = note->crowded != 0;
+    arena->crowded = note->relays != 0;
+    arena->relays = note->relays;
     arena_set_slices(arena, note->slice_mask);
     arena->direct_bytes = note->direct_bytes;
+    arena->relay_bytes = note->relay_bytes;
     arena->tree.radix = note->tree_radix;
     arena->tree.members = note->tree_members;
     arena_make_tree(arena);
@@ -534,6 +556,7 @@ int shared_attach(struct context *context)
     shared->arena_bytes = option_bytes(OPT_COLL_SHARED_BYTES);
     shared->slice_mask = (uint32_t)option_int(OPT_COLL_SLICES) - 1;
     shared->stream_bytes = option_bytes(OPT_COLL_SHARED_STREAM);
+    shared->relay_bytes = option_bytes(OPT_COLL_SHARED_RELAY);
     shared->direct_bytes = option_bytes(OPT_COLL_SHARED_DIRECT);
     shared->tree_radix = (uint32_t)option_int(OPT_COLL_SHARED_RADIX);
     shared->tree_members = (uint32_t)option_int(OPT_COLL_SHARED_TREE);

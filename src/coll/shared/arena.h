@@ -55,6 +55,7 @@
 #define ARENA_INLINE 56u /* bytes of data beside a counter */
 #define ARENA_OVER UINT64_MAX
 #define ARENA_RADIX 16u    /* at most, of a tree */
+#define ARENA_RELAYS 8u    /* at most */
 #define ARENA_BUCKETS 128u /* a table to find them in; programs have had thousands */
 
 /* Stamps: the tick after which, and what was believed of it. */
@@ -143,7 +144,9 @@ struct arena {
     bool *left;            /* which of them have gone: in the same memory */
     bool lost;             /* some have, maybe after all that they had to do here */
     bool stranded;         /* ... and a machine waits for one of them */
-    bool crowded;          /* more tasks than processors, as the leader sees it */
+    bool crowded;          /* more tasks than processors, as the leader sees it ... */
+    uint16_t relays;       /* ... and so, 0 else, see relay.c */
+    uint64_t relay_bytes;  /* data from which they are used; 0: never */
     uint64_t direct_bytes; /* see shared.direct_bytes, as the leader has it */
     arena_copier *copy;
     struct arena_processor *seat; /* crowded: where this member arrived last, or NULL */
@@ -290,6 +293,7 @@ struct shared {
     size_t arena_bytes;     /* largest arena */
     uint32_t slice_mask;    /* of arenas that this member leads */
     size_t stream_bytes;    /* copies into slots of so much may go past the cache; see gauge.h */
+    uint64_t relay_bytes;   /* by the square of a relay's length: of an arena's */
     uint64_t direct_bytes;  /* data from which members reach for each other's memory; 0: never */
     struct gauge gauges[2]; /* of copies of less than SHARED_MUCH, and of more */
     struct list arenas;

@@ -38,11 +38,11 @@ static uint64_t segment_most(const struct shared_machine *machine)
 }
 
 /* All parts of all segments about equal, none larger than `most`. */
-static uint64_t equal_part(const struct shared_machine *machine, uint64_t most)
+static uint64_t equal_part(const struct shared_machine *machine, uint64_t parts, uint64_t most)
 {
     const struct shared_call *call = &machine->call;
-    uint64_t size = machine->arena->size, segments = (call->bytes - 1) / (most * size) + 1;
-    uint64_t part = (call->bytes - 1) / (segments * size) + CACHE_LINE;
+    uint64_t segments = (call->bytes - 1) / (most * parts) + 1;
+    uint64_t part = (call->bytes - 1) / (segments * parts) + CACHE_LINE;
 
     part &= ~(uint64_t)(CACHE_LINE - 1);
     part = (part + call->unit - 1) / call->unit * call->unit;
@@ -53,7 +53,8 @@ void shared_cut(struct shared_machine *machine)
 {
     const struct shared_call *call = &machine->call;
     const struct arena *arena = machine->arena;
-    uint64_t part = round_down(arena->buffer_bytes / arena->size, call->unit);
+    uint64_t parts = machine->relayed ? arena->relays : arena->size;
+    uint64_t part = round_down(arena->buffer_bytes / parts, call->unit);
     uint64_t most = round_down(segment_most(machine), call->unit);
 
     if (arena->crowded && call->bytes >= REUSE_BYTES &&
@@ -62,8 +63,8 @@ void shared_cut(struct shared_machine *machine)
     if (shared_sends_blocks(call->kind)) {
         machine->part = machine->segment = part < most ? part : most;
     } else if (machine->split) {
-        machine->part = equal_part(machine, part);
-        machine->segment = machine->part * arena->size;
+        machine->part = equal_part(machine, parts, part);
+        machine->segment = machine->part * parts;
     } else {
         machine->segment = most;
     }

@@ -129,6 +129,8 @@ bool shared_misses(const struct shared_machine *machine, uint32_t endpoint)
         return machine->posted != 0 &&
                atomic_load_explicit(&arena_slice(arena, machine->tick)->release.count,
                                     memory_order_acquire) != machine->stamp;
+    if (machine->relayed && shared_relay_misses(machine, member))
+        return true;
     if (machine->split && machine->staged < machine->taken &&
         shared_has_not_come(machine, LINE_STAGE, machine->staged, member))
         return true;

@@ -86,7 +86,7 @@ static const char *operand(const struct shared_machine *machine, const char *dat
     return copy;
 }
 
-static void combine(const struct shared_machine *machine, char *into, const char *lower,
+void shared_combine(const struct shared_machine *machine, char *into, const char *lower,
                     uint64_t bytes)
 {
     const struct shared_call *call = &machine->call;
@@ -111,6 +111,26 @@ static const char *own_operand(const struct shared_machine *machine, uint32_t bl
     return machine->arena->shared->scratch[1];
 }
 
+void shared_read_own(const struct shared_machine *machine, uint64_t offset, uint64_t bytes,
+                     char *to)
+{
+    read_map(&machine->call.send, 0, offset, bytes, to);
+}
+
+/* Not more at a time than the scratch memory has room for. */
+void shared_combine_own(const struct shared_machine *machine, uint64_t offset, uint64_t bytes,
+                        char *into)
+{
+    uint64_t most = machine->arena->shared->wide_most;
+
+    most -= most % machine->call.unit;
+    for (uint64_t at = 0; at < bytes; at += most) {
+        uint64_t piece = shared_piece(bytes, at, most);
+
+        shared_combine(machine, into + at, own_operand(machine, 0, offset + at, piece), piece);
+    }
+}
+
 /* Instead of a block of the source: the own operand is in the own slot, as those of the others. */
 #define POSTED UINT32_MAX
 
@@ -132,7 +152,7 @@ static void combine_slots(const struct shared_machine *machine, uint64_t index, 
         if (i == count - 1)
             memcpy(into, data, bytes);
         else
-            combine(machine, into, data, bytes);
+            shared_combine(machine, into, data, bytes);
     }
 }
 
@@ -173,6 +193,12 @@ static bool is_root(const struct shared_machine *machine)
 static bool is_not_root(const struct shared_machine *machine)
 {
     return !is_root(machine);
+}
+
+/* Members that believe in relays may wait for a root that does not, and read its stamp. */
+static bool posts_reduce(const struct shared_machine *machine)
+{
+    return is_not_root(machine) || machine->arena->relay_bytes != 0;
 }
 
 static void all(const struct shared_machine *machine, uint32_t *from, uint32_t *to)
@@ -253,6 +279,12 @@ static void post_own(struct shared_machine *machine, uint64_t index)
 
     shared_fill_slot(machine, 0, start_of(machine, index), bytes,
                      shared_slot(machine, index, rank));
+}
+
+static void post_reduce(struct shared_machine *machine, uint64_t index)
+{
+    if (is_not_root(machine))
+        post_own(machine, index);
 }
 
 /* A block for each of the others. */
@@ -457,8 +489,8 @@ void shared_combine_below(const struct shared_machine *machine, uint64_t index, 
         return;
     memcpy(into, shared_slot(machine, index, tree->child[tree->children - 1]), bytes);
     for (uint32_t i = tree->children - 1; i-- > 0;)
-        combine(machine, into, shared_slot(machine, index, tree->child[i]), bytes);
-    combine(machine, into, own_operand(machine, 0, start_of(machine, index), bytes), bytes);
+        shared_combine(machine, into, shared_slot(machine, index, tree->child[i]), bytes);
+    shared_combine(machine, into, own_operand(machine, 0, start_of(machine, index), bytes), bytes);
 }
 
 void shared_write(const struct shared_machine *machine, uint64_t index, const char *from)
@@ -472,7 +504,7 @@ void shared_write(const struct shared_machine *machine, uint64_t index, const ch
 const struct shared_row shared_rows[SHARED_KINDS] = {
     [SHARED_BARRIER] = {"barrier", everybody, post_nothing, all, take_nothing},
     [SHARED_BROADCAST] = {"broadcast", is_root, post_own, from_root, take_broadcast},
-    [SHARED_REDUCE] = {"reduce", is_not_root, post_own, to_root, take_reduce},
+    [SHARED_REDUCE] = {"reduce", posts_reduce, post_reduce, to_root, take_reduce},
     [SHARED_ALLREDUCE] = {"allreduce", everybody, post_own, all, take_combined},
     [SHARED_GATHER] = {"gather", is_not_root, post_own, to_root, take_gather},
     [SHARED_SCATTER] = {"scatter", is_root, post_parts, from_root, take_scatter},

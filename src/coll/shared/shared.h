@@ -7,7 +7,8 @@
  * posted and taken is a row of a table (rows.c). Posting runs as many segments ahead of taking
  * as there are slices, so long messages are pipelined through the slices.
  *
- * Operands are combined in the order of ranks, whoever arrives first.
+ * Operands are combined in the order of ranks, whoever arrives first; by relays in another order,
+ * the same in each run.
  *
  * Nothing blocks: a machine that must wait is looked at in every pass of its context.
  */
@@ -96,7 +97,8 @@ struct shared_machine {
     uint64_t segment;             /* bytes of the message, or of each block, in one */
     uint64_t part;                /* rows with parts: bytes between two of them in a slot */
     uint32_t waiting[LINE_KINDS]; /* members below this one have been seen to have come */
-    bool split;                   /* allreduce: each member combines a part */
+    bool split;                   /* allreduce: members combine parts, and take them */
+    bool relayed;                 /* ... of what relays have combined, see relay.c */
     bool counted;                 /* crowded arena: the last to arrive combines for all */
     uint8_t patience;             /* ... looks for which the processor is kept, see processor.c */
     uint8_t way;                  /* enum shared_way; one byte, as it is looked at often */
@@ -232,6 +234,22 @@ bool shared_keeps_processor(struct shared_machine *machine);
 
 /* direct.c: it waits for this member. */
 bool shared_direct_misses(const struct shared_machine *machine, uint32_t member);
+
+/* The own operand, and its combination with what is there: `offset` bytes into the message. */
+void shared_read_own(const struct shared_machine *machine, uint64_t offset, uint64_t bytes,
+                     char *to);
+void shared_combine_own(const struct shared_machine *machine, uint64_t offset, uint64_t bytes,
+                        char *into);
+void shared_combine(const struct shared_machine *machine, char *into, const char *lower,
+                    uint64_t bytes);
+
+/* relay.c: is this one relayed? The first stage; the second, and does this member have it? It waits
+ * for that member. */
+bool shared_is_relayed(const struct shared_machine *machine);
+extern const struct shared_row shared_row_relayed;
+bool shared_takes_relays(const struct shared_machine *machine);
+void shared_take_relays(struct shared_machine *machine, uint64_t index);
+bool shared_relay_misses(const struct shared_machine *machine, uint32_t member);
 
 /* tree.c: for many members a tree is better; it waits for this member. */
 bool shared_suits_tree(enum shared_kind kind, uint64_t bytes, uint32_t members);

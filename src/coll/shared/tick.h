@@ -19,6 +19,9 @@ void shared_publish_done(const struct shared_machine *machine, uint64_t segments
 /* The stamp of the machine's tick is of another collective: this one fails. */
 void shared_disagree(struct shared_machine *machine, uint64_t stamp);
 
+/* Whoever waits for this member in the tick sees that it has failed. */
+void shared_fail_lines(const struct shared_machine *machine);
+
 /* Has this member come to segment `index`? */
 bool shared_member_has_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
                             uint32_t member);
@@ -88,6 +91,11 @@ bool shared_run_tree(struct shared_machine *machine);
 
 /* Neighbours that wait for it see that it has failed. */
 void shared_fail_tree(struct shared_machine *machine);
+
+/* ---- relay.c ---- */
+
+/* Has the member before this one in its relay posted what this one adds to? */
+bool shared_relay_is_here(struct shared_machine *machine);
 
 /* ---- direct.c ---- */
 

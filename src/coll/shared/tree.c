@@ -311,20 +311,10 @@ bool shared_run_tree(struct shared_machine *machine)
 
 /* ---- failures ---- */
 
-/* It may write its lines: it has, or could have, before it looked at those of others. */
 void shared_fail_tree(struct shared_machine *machine)
 {
-    struct arena *arena = machine->arena;
-    uint32_t place = arena_place(arena, machine->tick);
-
-    if (!is_read(machine))
-        return;
-    arena->line_used[place] = machine->tick + 1;
-    arena->line_readers[place].tick = 0; /* others than neighbours may wait as well */
-    for (int kind = 0; kind < LINE_KINDS; kind++)
-        atomic_store_explicit(
-            &arena_line(arena, (enum arena_kind)kind, machine->tick, arena->rank)->count,
-            shared_failure_stamp(machine), memory_order_release);
+    if (is_read(machine))
+        shared_fail_lines(machine);
 }
 
 bool shared_tree_misses(const struct shared_machine *machine, uint32_t member)
