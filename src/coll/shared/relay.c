@@ -1,8 +1,8 @@
 /*
  * Long reduces and all-reduces in crowded arenas, where tasks share processors.
  *
- * The members with equal ranks modulo the number of relays are a relay. It has one slot, that of its
- * first member, which copies its operand there; the others, one after the other, combine theirs
+ * The members with equal ranks modulo the number of relays are a relay. It has one slot, that of
+ * its first member, which copies its operand there; the others, one after the other, combine theirs
  * with what they find. The last ones of all relays then combine a part of the slots each, and
  * everybody, or the root, takes the parts. So an operand is read once, by its own member, and the
  * slot stays in the cache of a processor if the relay does: there are as many as processors, and
