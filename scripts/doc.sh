@@ -20,31 +20,32 @@ done
 
 # Adjacent strings of a row are joined by the compiler, so let it read the table.
 cat >"$out/options.c" <<'END'
+#include "util/option_parse.h"
+
 #include <stdio.h>
+
+static const struct option_info rows[] = {
+#define OPTION(id, name_, type_, value_, minimum_, maximum_, unit_, description_)                  \
+    {.name = name_, .type = OPTION_##type_, .value = value_, .minimum = minimum_,                  \
+     .maximum = maximum_, .unit = unit_, .description = description_},
+#include "util/options.def"
+};
+
 int main(void)
 {
     puts("| option | default | values | what for |\n|---|---|---|---|");
-#define OPTION(id, name, type, value, minimum, maximum, unit, description)                         \
-    {                                                                                              \
-        const char *kind = #type, *words = unit;                                                   \
-        printf("| `%s` | %s | ", name, value);                                                     \
-        if (kind[0] == 'C')                                                                        \
-            for (; *words != '\0'; words++)                                                        \
-                *words == '|' ? printf(", ") : putchar(*words);                                    \
-        else if (kind[0] == 'B' && kind[1] == 'O')                                                 \
-            printf("yes, no");                                                                     \
-        else if ((minimum) != (maximum))                                                           \
-            printf("%s%.15g .. %.15g %s", kind[0] == 'P' ? "power of two, " : "", (double)(minimum),     \
-                   (double)(maximum), unit);                                                       \
-        else                                                                                       \
-            printf("text");                                                                        \
-        printf(" | %s |\n", description);                                                          \
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        char range[256];
+
+        printf("| `%s` | %s | ", rows[id].name, rows[id].value);
+        for (const char *c = option_range_format(&rows[id], range, sizeof range); *c != '\0'; c++)
+            *c == '|' ? printf(", ") : putchar(*c);
+        printf(" | %s |\n", rows[id].description);
     }
-#include "util/options.def"
     return 0;
 }
 END
-${CC:-gcc} -Isrc -o "$out/options" "$out/options.c"
+${CC:-gcc} -D_GNU_SOURCE -Isrc -o "$out/options" "$out/options.c" src/util/option_parse.c -lm
 "$out/options" >"$out/options.md"
 rm -f "$out/options" "$out/options.c"
 echo "$out"

@@ -5,8 +5,8 @@
  * not parse or is out of range gets one warning and the default stays.  Reading is cheap but not
  * free: read at creation time and keep the value.
  *
- * option_set is for programs, before they create anything that reads the option: it is not
- * synchronised with readers in other threads.  The getter must fit the row's type.
+ * option_set is for tests, before anything is created that reads the option: it is not synchronised
+ * with readers in other threads.  The getter must fit the row's type.
  */
 #ifndef LIBPAMI_UTIL_OPTION_H
 #define LIBPAMI_UTIL_OPTION_H
@@ -79,8 +79,8 @@ int option_nearest(const char *name);
 /* Whether programs for other PAMI implementations set this name: accepted silently, no effect. */
 bool option_is_foreign(const char *name);
 
-/* The value now, as text with suffix, and the permitted values: "64 .. 64K bytes", "a|b|c".
- * Cut at `room`; return `buffer`. */
+/* The value now, as text with suffix, and the permitted values: "64 .. 64K bytes", "a|b|c",
+ * "FILE". Cut at `room`; return `buffer`. */
 char *option_format(enum option_id id, char *buffer, size_t room);
 char *option_format_range(enum option_id id, char *buffer, size_t room);
 

@@ -175,7 +175,7 @@ static void format_bytes(double bytes, char *buffer, size_t room)
 static void format_seconds(double seconds, char *buffer, size_t room)
 {
     if (seconds == 0.0 || seconds >= 1.0)
-        snprintf(buffer, room, "%g", seconds);
+        snprintf(buffer, room, "%.9g", seconds);
     else if (seconds >= 1e-3)
         snprintf(buffer, room, "%gms", seconds * 1e3);
     else
@@ -204,9 +204,9 @@ char *option_range_format(const struct option_info *info, char *buffer, size_t r
 
     if (info->type == OPTION_BOOL)
         snprintf(buffer, room, "yes|no");
-    else if (info->type == OPTION_CHOICE)
+    else if (info->type == OPTION_CHOICE || info->type == OPTION_STRING)
         snprintf(buffer, room, "%s", info->unit);
-    else if (info->type == OPTION_STRING || info->minimum == info->maximum)
+    else if (info->minimum == info->maximum)
         snprintf(buffer, room, "any");
     else {
         if (info->type == OPTION_BYTES) {

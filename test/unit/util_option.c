@@ -222,6 +222,11 @@ static void body_defaults(void)
     CHECK(strcmp(option_string(OPT_YIELD), "auto") == 0 && option_choice(OPT_YIELD) == 0);
     CHECK(option_source(OPT_YIELD) == OPTION_FROM_DEFAULT);
     CHECK(strcmp(option_format(OPT_RNDV_BYTES, text, sizeof text), "32K") == 0);
+    CHECK(strcmp(option_format_range(OPT_RNDV_BYTES, text, sizeof text), "0 .. 1048576G bytes") ==
+          0);
+    CHECK(strcmp(option_format_range(OPT_COLL_TABLE, text, sizeof text), "FILE") == 0);
+    CHECK(strcmp(option_format_range(OPT_COLL_ASK, text, sizeof text), "1ms .. 1000000 seconds") ==
+          0);
 }
 
 static void defaults_without_environment(void **state)
