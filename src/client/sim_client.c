@@ -403,7 +403,8 @@ pami_result_t PAMIX_Sim_run(pami_client_t client, int (*done)(void *cookie), voi
     if (network->is_inside)
         return error_set(PAMI_INVAL, "PAMIX_Sim_run: called from inside a callback");
     if (!(maximum_seconds >= 0))
-        return error_set(PAMI_INVAL, "PAMIX_Sim_run: maximum_seconds: %g", maximum_seconds);
+        return error_set(PAMI_INVAL, "PAMIX_Sim_run: maximum_seconds: %g is not 0 or more",
+                         maximum_seconds);
     if (maximum_events != 0 && maximum_events < UINT64_MAX - network->counters.events)
         events = network->counters.events + maximum_events;
     if (maximum_seconds > 0 && maximum_seconds < 1e6)

@@ -269,7 +269,8 @@ static pami_result_t compose(const char *function, const char *argument, pami_co
     if (context == NULL)
         return error_set(PAMI_INVAL, "%s: context: %s", function, context_fault(handle));
     if (count > UINT32_MAX / 2)
-        return error_set(PAMI_INVAL, "%s: count: %zu", function, count);
+        return error_set(PAMI_INVAL, "%s: count: %zu are more than %u", function, count,
+                         UINT32_MAX / 2);
     user = user_new(context, count);
     *machines = calloc(count + 1, sizeof(struct machine *));
     if (user == NULL || *machines == NULL) {
@@ -365,7 +366,8 @@ pami_result_t PAMIX_Pipeline_reset(pamix_machine_t handle, size_t segments)
     if (user->segment == NULL)
         return error_set(PAMI_INVAL, "PAMIX_Pipeline_reset: pipeline: not a pipeline");
     if (segments > INT32_MAX)
-        return error_set(PAMI_INVAL, "PAMIX_Pipeline_reset: segments: %zu", segments);
+        return error_set(PAMI_INVAL, "PAMIX_Pipeline_reset: segments: %zu are more than %d",
+                         segments, INT32_MAX);
     if (compose_is_running(user->inner))
         return error_set(PAMI_EAGAIN, "PAMIX_Pipeline_reset: pipeline: it runs");
     pipeline_set_segments(user->inner, (uint32_t)segments);

@@ -71,7 +71,7 @@ __attribute__((noinline)) static pami_result_t refuse(const pami_rmw_t *rmw)
     unsigned width = width_of(rmw->type);
 
     if (!atomic_is_valid(operation))
-        return error_set(PAMI_INVAL, "PAMI_Rmw: operation: %u is none", operation);
+        return error_set(PAMI_INVAL, "PAMI_Rmw: operation: %u is no pami_atomic_t", operation);
     if (width == 0)
         return error_set(PAMI_INVAL,
                          "PAMI_Rmw: type: not a predefined int, long or long long type");

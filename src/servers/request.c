@@ -270,7 +270,9 @@ static pami_result_t begin(struct request_call *call, pamix_servers_t servers,
     if (unlikely(parameters == NULL))
         return error_set(PAMI_INVAL, "%s: parameters: NULL", call->function);
     if (unlikely((flags & ~PAMIX_SERVERS_ORDERED) != 0))
-        return error_set(PAMI_INVAL, "%s: flags: %#x", call->function, flags);
+        return error_set(PAMI_INVAL,
+                         "%s: flags: %#x, of which only PAMIX_SERVERS_ORDERED means something",
+                         call->function, flags);
     return PAMI_SUCCESS;
 }
 
@@ -426,7 +428,8 @@ static pami_result_t send_request(struct request_call *call, const pami_send_imm
     struct request *request;
 
     if (unlikely(has_null(&from->header) || has_null(&from->data)))
-        return error_set(PAMI_INVAL, "%s: header or data: NULL with bytes", call->function);
+        return error_set(PAMI_INVAL, "%s: header or data: NULL, with a length that is not 0",
+                         call->function);
     request = request_new(call->lane, call->kind);
     if (request == NULL)
         return request_no_memory(call);

@@ -70,12 +70,14 @@ static pami_result_t policy_check(const char *function, const struct servers *se
         PAMIX_SERVERS_PUT | PAMIX_SERVERS_GET | PAMIX_SERVERS_SEND | PAMIX_SERVERS_FETCH;
 
     if ((policy->operations & ~known) != 0)
-        return error_set(PAMI_INVAL, "%s: policy: operations: %#x", function, policy->operations);
+        return error_set(PAMI_INVAL,
+                         "%s: policy: operations: %#x has bits that are no PAMIX_SERVERS_*",
+                         function, policy->operations);
     if (policy->batch == 0)
-        return error_set(PAMI_INVAL, "%s: policy: batch: 0", function);
+        return error_set(PAMI_INVAL, "%s: policy: batch: 0, but at least 1", function);
     if (policy->servers > servers->count)
-        return error_set(PAMI_INVAL, "%s: policy: servers: %u of %u", function, policy->servers,
-                         servers->count);
+        return error_set(PAMI_INVAL, "%s: policy: servers: %u, but there are %u", function,
+                         policy->servers, servers->count);
     return PAMI_SUCCESS;
 }
 
@@ -84,7 +86,8 @@ static pami_result_t policy_check(const char *function, const struct servers *se
 pami_result_t servers_config_check(const char *function, const pamix_servers_config_t *config)
 {
     if (config != NULL && config->queue > QUEUE_MOST)
-        return error_set(PAMI_INVAL, "%s: config: queue: more than %u", function, QUEUE_MOST);
+        return error_set(PAMI_INVAL, "%s: config: queue: %zu is more than %u", function,
+                         config->queue, QUEUE_MOST);
     return PAMI_SUCCESS;
 }
 
@@ -428,8 +431,9 @@ pami_result_t PAMIX_Servers_query(pamix_servers_t handle, int server,
     if (status == NULL)
         return error_set(PAMI_INVAL, "PAMIX_Servers_query: status: NULL");
     if (server < PAMIX_SERVERS_ALL || server >= (int)servers->count)
-        return error_set(PAMI_INVAL, "PAMIX_Servers_query: server: %d of %u", server,
-                         servers->count);
+        return error_set(
+            PAMI_INVAL, "PAMIX_Servers_query: server: %d is neither below %u nor PAMIX_SERVERS_ALL",
+            server, servers->count);
     memset(status, 0, sizeof(*status));
     status->servers = servers->count;
     for (unsigned i = 0; i < servers->count; i++)

@@ -453,22 +453,24 @@ static void refusals(void)
     CHECK_REFUSED(PAMIX_Servers_put(servers, processes ? NULL : job.context[threads], &put, 0),
                   PAMI_INVAL, "context");
     CHECK_REFUSED(PAMIX_Servers_attach(NULL, NULL, &other), PAMI_INVAL, "client");
-    CHECK_REFUSED(PAMIX_Servers_attach(job.client, &huge, &other), PAMI_INVAL, "queue");
+    CHECK_REFUSED(PAMIX_Servers_attach(job.client, &huge, &other), PAMI_INVAL, "is more than");
     CHECK_REFUSED(PAMIX_Servers_create(job.context, 1, &huge, &other), PAMI_INVAL, "queue");
     if (!processes)
         CHECK_REFUSED(PAMIX_Servers_attach(job.client, NULL, &other), PAMI_ERROR, "pamirun");
     CHECK_REFUSED(PAMIX_Servers_put(servers, job.context[0], NULL, 0), PAMI_INVAL, "parameters");
-    CHECK_REFUSED(PAMIX_Servers_put(servers, job.context[0], &put, 6), PAMI_INVAL, "flags");
+    CHECK_REFUSED(PAMIX_Servers_put(servers, job.context[0], &put, 6), PAMI_INVAL,
+                  "flags: 0x6, of which");
     if (processes) {
         CHECK_OK(PAMIX_Servers_attach(job.client, NULL, &other));
         CHECK_REFUSED(PAMIX_Servers_put(other, job.context[0], &put, 0), PAMI_INVAL, "other");
         CHECK_OK(PAMIX_Servers_destroy(&other));
     }
-    CHECK_REFUSED(PAMIX_Servers_query(servers, 99, &status), PAMI_INVAL, "server");
+    CHECK_REFUSED(PAMIX_Servers_query(servers, 99, &status), PAMI_INVAL, "server: 99 is neither");
     CHECK_OK(PAMIX_Servers_get_policy(servers, &policy));
     CHECK(policy.batch == 4 && policy.in_flight == 256 && policy.operations == 7);
     policy.batch = 0;
-    CHECK_REFUSED(PAMIX_Servers_set_policy(servers, &policy), PAMI_INVAL, "batch");
+    CHECK_REFUSED(PAMIX_Servers_set_policy(servers, &policy), PAMI_INVAL,
+                  "batch: 0, but at least 1");
     CHECK_REFUSED(PAMIX_Servers_stop(servers, job.context[0], NULL, NULL), PAMI_EAGAIN, "servers");
 }
 
