@@ -15,6 +15,9 @@
  * not exist yet, and keeps what must outlive a port. A *link* is what one endpoint knows of
  * another; it carries the order of that pair. Packets point at links, never at ports.
  *
+ * A context may be destroyed and created again: each is another *life* of its endpoint. A packet is
+ * for one life; it waits for that to begin, and is lost when that is over. fate.c has the rules.
+ *
  * Contexts get *turns*, one at a time. An endpoint's clock says how far its context has come; it
  * moves when the context sends, receives or pauses, and may be ahead of the network's, never the
  * network's ahead of what is still to happen. The network knows nothing of contexts: whoever drives
@@ -80,7 +83,8 @@ struct sim_wire {
 struct sim_task {
     struct bootstrap bootstrap; /* of its client; first member */
     struct sim_network *network;
-    bool slow, dead;
+    bool slow, dead, left; /* left: no more contexts will be made */
+    uint32_t open, ended;  /* contexts there are; how often the last of them was destroyed */
     uint64_t died;
     uint64_t latest;        /* time it was told last: never goes back */
     struct sim_event death; /* scheduled by the configuration */
@@ -132,6 +136,8 @@ struct sim_link {
     struct sim_path usual, packets; /* the second one avoids memory */
     struct sim_endpoint *from, *to;
     uint32_t life;      /* of `to`, that the paths lead to */
+    bool waits;         /* for that: its task is about to end the one before */
+    uint64_t patience;  /* how long */
     uint32_t in_flight; /* packets accepted and not yet taken or lost */
     bool cut;           /* the sender has died and what is under way is lost */
     bool is_noticed;    /* `notice` is scheduled */
@@ -273,14 +279,22 @@ static inline bool sim_link_is_broken(const struct sim_link *link)
 {
     const struct sim_endpoint *to = link->to;
 
-    return to->task->dead || to->life > link->life || (to->life == link->life && to->port == NULL);
+    return to->task->dead || to->life > link->life ||
+           (to->life == link->life && to->port == NULL) || (to->task->left && to->port == NULL);
 }
+
+/* The destination has yet to end the life before: it gets nothing. */
+bool sim_link_waits(struct sim_link *link);
+
+/* The endpoint's port has been opened, or closed. */
+void sim_begins(struct sim_endpoint *endpoint);
+void sim_ends(struct sim_endpoint *endpoint);
+
+/* No more contexts of the task will be made. */
+void sim_leaves(struct sim_task *task);
 
 void sim_kill(struct sim_task *task);
 void sim_death(struct sim_network *network, struct sim_event *event);
-
-/* The endpoint's port has closed, or its task has died: tell those who watch. */
-void sim_tell_watchers(struct sim_endpoint *endpoint);
 
 /*
  * A path along this link is opened, as PATH_* say: 0, or -EPIPE when the destination is known to

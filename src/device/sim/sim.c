@@ -78,7 +78,7 @@ static int sim_port_open(struct device *base, const struct port_params *params, 
     port->port = (struct port){.ops = base->ops, .device = base, .params = *params};
     port->endpoint = endpoint;
     endpoint->port = &port->port;
-    endpoint->life++;
+    sim_begins(endpoint);
     if (sim_inbox_ready(endpoint) != SIM_NEVER)
         sim_schedule(endpoint, sim_inbox_ready(endpoint), false);
     *out = &port->port;
@@ -96,9 +96,13 @@ static void sim_port_close(struct port *base)
         sim_link_rest(list_entry(item, struct sim_link, own));
     endpoint->port = NULL;
     sim_inbox_flush(endpoint);
-    if (!endpoint->task->dead)
-        sim_tell_watchers(endpoint);
+    sim_ends(endpoint);
     free(port);
+}
+
+static void sim_leave(struct device *base)
+{
+    sim_leaves(container_of(base, struct sim_device, device)->task);
 }
 
 static unsigned level_of(const struct sim_link *link, bool packets_only)
@@ -215,4 +219,5 @@ const struct device_ops sim_device_ops = {
     .sleep = sim_sleep,
     .wake = sim_port_wake,
     .tend = sim_tend,
+    .leave = sim_leave,
 };

@@ -268,7 +268,7 @@ int sim_am(struct path *base, const struct packet *packet)
         return -EPIPE;
     if (goes_nowhere(from))
         return 0;
-    error = refuse(link, body);
+    error = sim_link_waits(link) ? -EAGAIN : refuse(link, body);
     if (error == 0)
         error = accept_packet(path, packet, body);
     if (error != 0)
