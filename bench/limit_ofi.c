@@ -6,7 +6,7 @@
  *
  * The least that a program can do with reliable-datagram endpoints: fi_inject as long as it is
  * allowed and fi_send above, each message received where it belongs (rate: into a buffer for many),
- * one queue that is polled all the time, fi_write and fi_read of memory that is registered once.
+ * one queue that is polled all the time, fi_writemsg and fi_read of memory registered once.
  *
  * PAMI_OFI_PROVIDER names the provider, else it is the one that the ofi device takes where there is
  * no hardware; PAMI_OFI_INTERFACE is the name of an interface or an address (default 127.0.0.1).

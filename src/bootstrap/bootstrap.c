@@ -1,9 +1,9 @@
 /*
  * The process's one launcher connection, and the operations that dispatch to a back end.
  *
- * Invariants: `process.lock` guards everything in `process`; the_bootstrap is set once and lives
- * until the process exits, because PMI-1 knows no second init after a finalize.  Only the process
- * that connected (`process.owner`) uses it or says good-bye: a forked child must not.
+ * Invariants: `process.lock` guards everything in `process`; `process.bootstrap` is set once and
+ * lives until the process exits, because PMI-1 knows no second init after a finalize.  Only the
+ * process that connected (`process.owner`) uses it or says good-bye: a forked child must not.
  * Does not know any launcher: those are rows in other files.
  */
 #include "bootstrap/bootstrap.h"

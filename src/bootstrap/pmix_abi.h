@@ -118,7 +118,8 @@ static inline struct pmix_abi_info pmix_flag(const char *key)
     return info;
 }
 
-/* pmix_fence.c: a fence of the whole job that collects all cards. Its status, or ERR_TIMEOUT. */
+/* pmix_fence.c: a fence of the whole job that collects all cards. Its status, or
+ * PMIX_ABI_ERR_TIMEOUT. */
 int pmix_library_fence(const struct pmix_library *library, double seconds);
 
 /* pmix_library.c: opens libpmix for good. 0, or -ENOENT with the reason in `why`. */

@@ -22,8 +22,8 @@ enum {
 #define SPIN_WITH_CORE 2048u
 /* The same when it has not: look again once or twice, then let others run. */
 #define SPIN_WITHOUT_CORE 2u
-/* Up to so many tasks for each processor spread. By turns, us: 4 on 2, barrier 3.8 and 2.9; 8 on 2,
- * barrier 6.3 and 3.6, all-to-all of 64 KiB as before; 32 on 2, barrier 29.2 and 30.0. */
+/* Up to so many tasks for each processor spread. Without and with, us: 4 on 2, barrier 3.8 and 2.9;
+ * 8 on 2, barrier 6.3 and 3.6, all-to-all of 64 KiB alike; 32 on 2, barrier 29.2 and 30.0. */
 #define SPREAD_LOAD 4.0
 
 unsigned client_hwthreads(void)

@@ -26,7 +26,7 @@
 struct flight_head {
     uint64_t identity;
     uint32_t sequence;
-    uint32_t word; /* check, channel and flags: see flight_word */
+    uint32_t word; /* check, channel and flags, FLIGHT_* */
 };
 
 _Static_assert(sizeof(struct flight_head) == 16, "short messages stay short");

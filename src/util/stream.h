@@ -6,10 +6,10 @@
  * and only tells the others, and readers then read ahead. Where such transfers are fast that costs
  * more: see gauge.h.
  *
- * Two tasks, lines slow (a cross-core memcpy takes 3.9 and 43 us), before and after: broadcast 64
- * KiB 32 and 5.9 us, 1 MiB 463 and 58; alltoall 35 and 9.0, 556 and 145. Reading the source by
- * process_vm_readv took 13 and 155, and left lines behind that made rewriting it three times as
- * slow.
+ * Two tasks, lines slow (a cross-core memcpy of 64 KiB takes 3.9 us, of 1 MiB 43), by ordinary
+ * stores and past the cache: broadcast 64 KiB 32 and 5.9 us, 1 MiB 463 and 58; alltoall 35 and 9.0,
+ * 556 and 145. Broadcasts that read the source by process_vm_readv take 13 and 155, and leave lines
+ * behind that make rewriting it three times as slow (2026-11-21).
  */
 #ifndef LIBPAMI_UTIL_STREAM_H
 #define LIBPAMI_UTIL_STREAM_H

@@ -2,7 +2,7 @@
  * A table of transfers of many sizes and alignments, laid out in one window with guards around each
  * piece: filled in one task, moved by whatever operation a test is about, verified in another.
  *
- * The same window is made in several kinds of memory (rma_rows_window).
+ * The same window can be made in several kinds of memory.
  */
 #ifndef LIBPAMI_API_RMA_ROWS_H
 #define LIBPAMI_API_RMA_ROWS_H
