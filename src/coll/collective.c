@@ -44,7 +44,7 @@ static void operation_done(struct machine *machine, pami_result_t result)
     if (unlikely(context->trace != NULL))
         trace_add(context, TRACE_END, collective_name(operation->row->type), 0,
                   (uintptr_t)operation, 0, 0);
-    context_complete(context, operation->cb_done, operation->cookie, result);
+    context_keep(context, operation->cb_done, operation->cookie, result);
     list_remove(&operation->link);
     if (unlikely(result != PAMI_SUCCESS))
         clean_up(operation, machine);
@@ -117,6 +117,7 @@ static void run(struct coll_operation *operation, const pami_xfer_t *cmd)
     const struct algorithm *row = operation->row;
     uint64_t number = group->sequence;
 
+    context_promise(context, cmd->cb_done, NULL); /* room was reserved */
     operation->cb_done = cmd->cb_done;
     operation->cookie = cmd->cookie;
     if (unlikely(context->trace != NULL))
@@ -157,27 +158,15 @@ static pami_result_t make(struct group *group, const struct algorithm *row,
     return PAMI_SUCCESS;
 }
 
-pami_result_t PAMI_Collective(pami_context_t handle, pami_xfer_t *cmd)
+/* One that is not the same as an earlier one. */
+static pami_result_t run_new(struct context *context, const pami_xfer_t *cmd, uint32_t print)
 {
-    struct context *context = context_from_handle(handle);
     const struct algorithm *row;
-    struct coll_operation *operation;
     struct collective collective;
     struct group *group;
     pami_xfer_type_t type;
     pami_result_t result;
-    uint32_t print;
 
-    if (unlikely(context == NULL))
-        return error_set(PAMI_INVAL, "PAMI_Collective: context: %s", context_fault(handle));
-    misuse_check(context, "PAMI_Collective");
-    if (unlikely(cmd == NULL))
-        return error_set(PAMI_INVAL, "PAMI_Collective: cmd: NULL");
-    operation = repeat_take(context->coll, cmd, &print);
-    if (likely(operation != NULL)) {
-        run(operation, cmd);
-        return PAMI_SUCCESS;
-    }
     group = coll_group_of("PAMI_Collective", context, cmd->algorithm);
     if (unlikely(group == NULL))
         return PAMI_INVAL;
@@ -193,6 +182,27 @@ pami_result_t PAMI_Collective(pami_context_t handle, pami_xfer_t *cmd)
         return result;
     }
     return make(group, row, &collective, cmd, print);
+}
+
+pami_result_t PAMI_Collective(pami_context_t handle, pami_xfer_t *cmd)
+{
+    struct context *context = context_from_handle(handle);
+    struct coll_operation *operation;
+    uint32_t print;
+
+    if (unlikely(context == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Collective: context: %s", context_fault(handle));
+    misuse_check(context, "PAMI_Collective");
+    if (unlikely(cmd == NULL))
+        return error_set(PAMI_INVAL, "PAMI_Collective: cmd: NULL");
+    if (unlikely(completion_reserve(&context->completions, 1) != 0))
+        return error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory");
+    operation = repeat_take(context->coll, cmd, &print);
+    if (likely(operation != NULL)) {
+        run(operation, cmd);
+        return PAMI_SUCCESS;
+    }
+    return run_new(context, cmd, print);
 }
 
 pami_result_t PAMI_AMCollective_dispatch_set(pami_context_t handle, pami_algorithm_t algorithm,

@@ -388,7 +388,7 @@ static void started_done(struct machine *machine, pami_result_t result)
     struct user *user = machine->cookie;
 
     user->running = false;
-    context_complete(user->context, user->fn, user->cookie, result);
+    context_keep(user->context, user->fn, user->cookie, result);
 }
 
 pami_result_t PAMIX_Machine_start(pamix_machine_t handle, pami_event_function fn, void *cookie)
@@ -404,6 +404,8 @@ pami_result_t PAMIX_Machine_start(pamix_machine_t handle, pami_event_function fn
         return error_set(PAMI_EAGAIN, "PAMIX_Machine_start: machine: it runs");
     if (user->inner == NULL)
         return error_set(PAMI_INVAL, "PAMIX_Machine_start: machine: has no arguments");
+    if (context_promise(user->context, fn, NULL) != 0)
+        return error_set(PAMI_ENOMEM, "PAMIX_Machine_start: out of memory");
     machine = machine_of(user);
     machine->done = started_done;
     machine->cookie = user;

@@ -14,6 +14,7 @@ int completion_queue_init(struct completion_queue *queue)
     queue->mask = COMPLETIONS_AT_FIRST - 1;
     queue->head = 0;
     queue->tail = 0;
+    queue->promised = 0;
     return queue->ring != NULL ? 0 : -ENOMEM;
 }
 

@@ -279,7 +279,7 @@ int context_pass(struct context *context);
 
 /*
  * Run a callback from advance, after everything that was queued before it. Never from inside the
- * caller. `function` NULL is fine. 0 or -ENOMEM.
+ * caller. `function` NULL is fine. 0, or -ENOMEM, which cannot be where room was reserved.
  */
 static inline int context_complete(struct context *context, pami_event_function function,
                                    void *cookie, pami_result_t result)
@@ -287,6 +287,22 @@ static inline int context_complete(struct context *context, pami_event_function 
     if (function == NULL)
         return 0;
     return completion_push(&context->completions, function, cookie, result);
+}
+
+/* An operation starts that will end with these callbacks, each once: 0 or -ENOMEM. */
+static inline int context_promise(struct context *context, pami_event_function first,
+                                  pami_event_function second)
+{
+    return completion_promise(&context->completions,
+                              (size_t)(first != NULL) + (size_t)(second != NULL));
+}
+
+/* As context_complete, for a callback that was promised. */
+static inline void context_keep(struct context *context, pami_event_function function, void *cookie,
+                                pami_result_t result)
+{
+    if (function != NULL)
+        completion_keep(&context->completions, function, cookie, result);
 }
 
 /* Called when a destination has gone: p2p hangs itself in here. */

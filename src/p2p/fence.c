@@ -49,7 +49,7 @@ static void fence_less(struct context *context, struct fence *fence, pami_result
     if (--fence->pending != 0)
         return;
     if (context != NULL)
-        context_complete(context, fence->done_fn, fence->cookie, fence->result);
+        context_keep(context, fence->done_fn, fence->cookie, fence->result);
     free(fence);
 }
 
@@ -196,12 +196,15 @@ static int fence_peer(struct p2p *p2p, struct peer *peer, struct fence *fence)
     return 0;
 }
 
-static struct fence *fence_new(pami_event_function done_fn, void *cookie)
+static struct fence *fence_new(struct context *context, pami_event_function done_fn, void *cookie)
 {
     struct fence *fence = malloc(sizeof(*fence));
 
-    if (fence != NULL)
-        *fence = (struct fence){.pending = 1, .done_fn = done_fn, .cookie = cookie};
+    if (fence == NULL || context_promise(context, done_fn, NULL) != 0) {
+        free(fence);
+        return NULL;
+    }
+    *fence = (struct fence){.pending = 1, .done_fn = done_fn, .cookie = cookie};
     return fence;
 }
 
@@ -247,7 +250,7 @@ pami_result_t PAMI_Fence_all(pami_context_t handle, pami_event_function done_fn,
     if (context == NULL)
         return error_set(PAMI_INVAL, "PAMI_Fence_all: context: %s", context_fault(handle));
     misuse_check(context, "PAMI_Fence_all");
-    fence = fence_new(done_fn, cookie);
+    fence = fence_new(context, done_fn, cookie);
     if (fence == NULL)
         return error_set(PAMI_ENOMEM, "PAMI_Fence_all: out of memory");
     while (error == 0 && (peer = u64map_next(&context->p2p->peers, &cursor)) != NULL)
@@ -270,7 +273,7 @@ pami_result_t PAMI_Fence_endpoint(pami_context_t handle, pami_event_function don
     if (peer == NULL && !p2p_is_valid(context->core, target))
         return error_set(PAMI_INVAL, "PAMI_Fence_endpoint: target: endpoint %u is outside the job",
                          target);
-    fence = fence_new(done_fn, cookie);
+    fence = fence_new(context, done_fn, cookie);
     if (fence == NULL)
         return error_set(PAMI_ENOMEM, "PAMI_Fence_endpoint: out of memory");
     if (peer != NULL) {

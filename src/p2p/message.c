@@ -141,6 +141,8 @@ static int send_operation(struct p2p *p2p, struct peer *peer, const struct reque
             error = send->op.handle != 0 ? 0 : -ENOMEM;
         }
     }
+    if (error == 0)
+        error = context_promise(p2p->context, done, NULL);
     if (error != 0) {
         send_free(p2p, send);
         return error;

@@ -105,7 +105,7 @@ static void local_complete(struct p2p *p2p, struct send *send, pami_result_t res
     if (send->local_done)
         return;
     send->local_done = true;
-    context_complete(p2p->context, send->events.local_fn, send->events.cookie, result);
+    context_keep(p2p->context, send->events.local_fn, send->events.cookie, result);
 }
 
 /* The operation is over, for good or bad: what callbacks are left become due. */
@@ -114,7 +114,7 @@ static void send_finish(struct p2p *p2p, struct operation *operation, pami_resul
     struct send *send = send_of(operation);
 
     local_complete(p2p, send, result);
-    context_complete(p2p->context, send->events.remote_fn, send->events.cookie, result);
+    context_keep(p2p->context, send->events.remote_fn, send->events.cookie, result);
     send_free(p2p, send);
 }
 

@@ -103,7 +103,7 @@ void rma_local_done(struct p2p *p2p, struct rma *rma, pami_result_t result)
     if (rma->local_done)
         return;
     rma->local_done = true;
-    context_complete(p2p->context, rma->done_fn, rma->cookie, result);
+    context_keep(p2p->context, rma->done_fn, rma->cookie, result);
 }
 
 void rma_end(struct p2p *p2p, struct rma *rma, pami_result_t result)
@@ -112,7 +112,7 @@ void rma_end(struct p2p *p2p, struct rma *rma, pami_result_t result)
     bool put = rma->put;
 
     rma_local_done(p2p, rma, result);
-    context_complete(p2p->context, rma->rdone_fn, rma->cookie, result);
+    context_keep(p2p->context, rma->rdone_fn, rma->cookie, result);
     if (put) {
         peer->puts--;
         if (rma->begun && rma->way == RMA_PACKETS)
@@ -278,6 +278,8 @@ static bool copy_at_once(const struct rma_call *call, struct peer *peer)
 
 static pami_result_t complete_gone(const struct rma_call *call)
 {
+    if (completion_reserve(&call->context->completions, 2) != 0)
+        return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
     context_complete(call->context, call->rma->done_fn, call->rma->cookie, PAMI_ERROR);
     context_complete(call->context, call->rdone_fn, call->rma->cookie, PAMI_ERROR);
     return PAMI_SUCCESS;
@@ -489,6 +491,8 @@ pami_result_t rma_call(const struct rma_call *call)
     if (rma == NULL)
         return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
     error = choose_way(call, rma, &heap);
+    if (error == 0)
+        error = context_promise(call->context, rma->done_fn, rma->rdone_fn);
     if (error != 0) {
         rma_free(p2p, rma);
         return error == -EPIPE ? complete_gone(call)

@@ -172,7 +172,7 @@ static void rmw_finish(struct p2p *p2p, struct operation *operation, pami_result
     if (result == PAMI_INVAL)
         result = error_set(PAMI_ERROR, "rmw: address 0x%llx of endpoint %u is not accessible",
                            (unsigned long long)rmw->meta.address, operation->peer->endpoint);
-    context_complete(p2p->context, rmw->done_fn, rmw->cookie, result);
+    context_keep(p2p->context, rmw->done_fn, rmw->cookie, result);
     rmw_free(p2p, operation);
 }
 
@@ -206,6 +206,8 @@ static const struct operation_ops rmw_ops = {
 __attribute__((noinline)) static pami_result_t no_peer(struct context *context,
                                                        const pami_rmw_t *rmw, int error)
 {
+    if (error == -EPIPE && completion_reserve(&context->completions, 1) != 0)
+        error = -ENOMEM;
     if (error == -EPIPE) {
         context_complete(context, rmw->done_fn, rmw->cookie, PAMI_ERROR);
         return PAMI_SUCCESS;
@@ -232,7 +234,10 @@ __attribute__((noinline)) static pami_result_t send_rmw(struct p2p *p2p, struct 
         error = peer_packet_path(p2p, peer, &rmw->op.path);
     if (error == 0 && (rmw->op.handle = handle_new(&p2p->handles, rmw)) == 0)
         error = -ENOMEM;
+    if (error == 0)
+        error = context_promise(p2p->context, rmw->done_fn, NULL);
     if (error != 0) {
+        handle_drop(&p2p->handles, rmw->op.handle);
         pool_put(&p2p->rmws, rmw);
         return no_peer(p2p->context, from, error);
     }
@@ -268,6 +273,8 @@ pami_result_t PAMI_Rmw(pami_context_t handle, pami_rmw_t *parameters)
         word = mapped(context->p2p, peer, parameters->remote, width);
     if (word == NULL || unlikely(avoids_memory(context, parameters)))
         return send_rmw(context->p2p, peer, parameters, width);
+    if (unlikely(completion_reserve(&context->completions, 1) != 0))
+        return error_set(PAMI_ENOMEM, "PAMI_Rmw: out of memory");
     request = request_of(parameters, width);
     old = atomic_apply(word, &request);
     if (parameters->operation & PAMI_ATOMIC_FETCH)

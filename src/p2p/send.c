@@ -32,6 +32,8 @@ struct checked {
 /* The destination has left: no fault of the caller, who learns of it from the callbacks. */
 static pami_result_t complete_gone(struct context *context, const pami_send_event_t *events)
 {
+    if (completion_reserve(&context->completions, 2) != 0)
+        return error_set(PAMI_ENOMEM, "send: out of memory");
     context_complete(context, events->local_fn, events->cookie, PAMI_ERROR);
     context_complete(context, events->remote_fn, events->cookie, PAMI_ERROR);
     return PAMI_SUCCESS;
@@ -312,7 +314,9 @@ static pami_result_t send_message(const char *function, const struct checked *ch
     size_t bytes = from->data.iov_len;
     struct send *send;
 
-    if (typed == NULL && events->remote_fn == NULL && likely(sent_at_once(checked, from))) {
+    if (typed == NULL && events->remote_fn == NULL &&
+        likely(completion_reserve(&checked->context->completions, 1) == 0) &&
+        likely(sent_at_once(checked, from))) {
         context_complete(checked->context, events->local_fn, events->cookie, PAMI_SUCCESS);
         return PAMI_SUCCESS;
     }
@@ -330,6 +334,10 @@ static pami_result_t send_message(const char *function, const struct checked *ch
             send_free(p2p, send);
             return error_set(PAMI_ENOMEM, "%s: too many operations wait for an answer", function);
         }
+    }
+    if (context_promise(p2p->context, events->local_fn, events->remote_fn) != 0) {
+        send_free(p2p, send);
+        return error_set(PAMI_ENOMEM, "%s: out of memory", function);
     }
     if (send->mode == MESSAGE_PULL)
         send_to_be_pulled(send);
