@@ -13,17 +13,8 @@
 # Run: args="openmpi 3" timeout=1800
 . "$(dirname "$0")/../net/functions"
 
-launcher=$1
-need_launcher "$launcher"
+use_launcher "$1"
 hosts "$2"
-
-launch() {
-    local tasks=$1
-    shift 2
-    "$launcher" "$tasks" "$@"
-}
-
-export launcher
 # For mpirun a task has failed that ends by _exit, as some of this one do.
 not='^$'
 [ "$launcher" != openmpi ] || not='^leave[|].*[|]received$'

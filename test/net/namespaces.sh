@@ -10,17 +10,8 @@
 # Run: args="openmpi 2" timeout=300
 . "$(dirname "$0")/functions"
 
-launcher=$1
-need_launcher "$launcher"
+use_launcher "$1"
 hosts "$2"
-
-launch() {
-    local tasks=$1
-    shift 2
-    "$launcher" "$tasks" "$@"
-}
-
-export launcher
 cases=('order|4|||2' 'send_sizes|4|||' 'put|5|||' 'coll_basic|5|||' 'coll_threads|3|||')
 # Others with the launchers that start faster.
 [ "$launcher" = openmpi ] ||
