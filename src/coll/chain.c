@@ -82,19 +82,11 @@ static void reserve(struct machine *machine, uint32_t runs)
     machine->numbers = runs; /* reserved by somebody above */
 }
 
-/* Numbers for this run, unless the composition around has reserved them. */
-static void number(struct chain *chain)
-{
-    if (chain->machine.numbers == 0)
-        reserve(&chain->machine, 1);
-    chain->machine.numbers--;
-}
-
 static void start(struct machine *machine)
 {
     struct chain *chain = chain_of(machine);
 
-    number(chain);
+    compose_number(machine);
     chain->running = true;
     chain->next = 0;
     chain->result = PAMI_SUCCESS;
@@ -107,7 +99,7 @@ static void give_up(struct machine *machine, pami_result_t result)
     struct chain *chain = chain_of(machine);
 
     if (!chain->running) {
-        number(chain);
+        compose_number(machine);
         give_up_from(chain, 0, result);
     } else if (chain->next != 0) {
         struct machine *link = chain->links[chain->next - 1];

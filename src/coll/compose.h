@@ -48,6 +48,14 @@ void pipeline_set_segments(struct machine *pipeline, uint32_t segments);
  * of memory. */
 struct machine *act_make(struct group *group, void (*run)(void *cookie), void *cookie);
 
+/* Numbers for the run that begins, unless the composition around has reserved them. */
+static inline void compose_number(struct machine *machine)
+{
+    if (machine->numbers == 0)
+        machine->ops->reserve(machine, 1);
+    machine->numbers--;
+}
+
 /* True for a chain or a pipeline that is running. */
 static inline bool compose_is_running(struct machine *machine)
 {

@@ -131,18 +131,11 @@ static void reserve(struct machine *machine, uint32_t runs)
     machine->numbers = runs;
 }
 
-static void number(struct pipeline *pipeline)
-{
-    if (pipeline->machine.numbers == 0)
-        reserve(&pipeline->machine, 1);
-    pipeline->machine.numbers--;
-}
-
 static void start(struct machine *machine)
 {
     struct pipeline *pipeline = pipeline_of(machine);
 
-    number(pipeline);
+    compose_number(machine);
     pipeline->running = true;
     pipeline->next = 0;
     pipeline->result = PAMI_SUCCESS;
@@ -157,7 +150,7 @@ static void give_up(struct machine *machine, pami_result_t result)
     bool inside = pipeline->inside;
 
     if (!pipeline->running) {
-        number(pipeline);
+        compose_number(machine);
         pipeline->next = 0;
         pipeline->result = result;
         give_up_rest(pipeline);
