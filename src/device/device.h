@@ -122,6 +122,9 @@ struct path {
     /* Data up to this is better sent than fetched, unless PAMI_RNDV_BYTES says otherwise; 0: the
      * device has no opinion. */
     uint32_t eager_bytes;
+    /* What a message is longer than a packet had better go in a short packet before that, if it is
+     * no more than this: `more`. 0: the device does not send several as one. */
+    uint32_t ahead_bytes;
     /* Of what is to be fetched, so much may go along meanwhile. */
     uint32_t lead_bytes;
     /*

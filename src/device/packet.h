@@ -10,6 +10,7 @@
 #ifndef LIBPAMI_DEVICE_PACKET_H
 #define LIBPAMI_DEVICE_PACKET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -88,6 +89,7 @@ struct packet {
     const void *payload;
     void (*fill)(void *to, const struct packet *packet);
     void *fill_state;
+    bool more; /* another one follows at once, so that both can go together */
 };
 
 /* memcpy for the few bytes of a short message, without the call. */

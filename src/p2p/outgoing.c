@@ -188,6 +188,19 @@ static int submit(struct p2p *p2p, struct send *send, struct packet *packet)
     return error;
 }
 
+/*
+ * How large the first packet of a message may be. One that is a little longer than a packet begins
+ * with that little and the user's header, when the device sends the rest along.
+ */
+static size_t first_room(const struct send *send, size_t limit, size_t meta_bytes, bool *more)
+{
+    size_t bytes = meta_bytes + send->header_bytes + send->data_bytes;
+    size_t ahead = larger(bytes - limit, meta_bytes + send->header_bytes);
+
+    *more = send->mode == MESSAGE_STREAM && bytes > limit && ahead <= send->op.path->ahead_bytes;
+    return *more ? ahead : limit;
+}
+
 /* One packet of a message, with a body of `limit` bytes at most. */
 static int message_packet(struct p2p *p2p, struct send *send, size_t limit)
 {
@@ -228,7 +241,7 @@ static int message_packet(struct p2p *p2p, struct send *send, size_t limit)
     packet.head.protocol = PROTOCOL_MESSAGE;
     packet.head.meta_words = (uint8_t)(meta_bytes / 8);
     packet.meta = &meta;
-    packet_take(send, &packet, limit - meta_bytes);
+    packet_take(send, &packet, first_room(send, limit, meta_bytes, &packet.more) - meta_bytes);
     if (send->mode != MESSAGE_STREAM)
         packet.head.payload_bytes = 0;
     return submit(p2p, send, &packet);

@@ -17,6 +17,8 @@
  * Run: tasks=3 env="PAMI_YIELD=always"
  * Run: tasks=2 env="PAMI_RECV_IMMEDIATE_MAX=0"
  * Run: tasks=2 env="PAMI_RECV_IMMEDIATE_MAX=64K"
+ * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi PAMI_OFI_INTERFACE=lo"
+ * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi PAMI_OFI_INTERFACE=lo PAMI_OFI_PACKET_BYTES=1K"
  */
 #include "exchange.h"
 

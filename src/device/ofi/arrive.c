@@ -184,7 +184,7 @@ static int take_frames(struct ofi_slot *slot, char *at, size_t left, bool first)
 
 int ofi_take_message(struct ofi_slot *slot, char *at, size_t left)
 {
-    if (unlikely(left > ofi_frame_bytes(slot->packet_max))) {
+    if (unlikely(left > slot->message_max)) {
         drop(slot);
         return 0;
     }

@@ -103,6 +103,23 @@ static inline size_t ofi_frame_bytes(size_t body)
     return (sizeof(struct ofi_frame) + body + 7) & ~(size_t)7;
 }
 
+/* Frames up to this may gather, in buffers up to that. */
+#define OFI_GATHER_FRAME 2048u
+#define OFI_GATHER_BYTES 8192u
+
+static inline size_t ofi_gather_frame(size_t packet_max)
+{
+    size_t part = ofi_frame_bytes(packet_max) / 4;
+
+    return part < OFI_GATHER_FRAME ? part : OFI_GATHER_FRAME;
+}
+
+/* The longest message of the provider: the largest packet behind what has gathered before it. */
+static inline size_t ofi_message_bytes(size_t packet_max)
+{
+    return ofi_frame_bytes(packet_max) + ofi_gather_frame(packet_max);
+}
+
 /*
  * What a packet takes of its link's credit: little when it is small, so that many can be under way,
  * more when it is the first of a message, because providers have trouble with many messages.
@@ -221,6 +238,7 @@ struct ofi_slot {
     struct ofi_region all, receive_region, send_region;
     size_t packet_max, inject_max, receive_bytes;
     size_t gather_frame, gather_max; /* frames up to so many bytes gather, in so many together */
+    size_t message_max;              /* ... and with a larger one behind them */
     uint32_t credits;                /* of a link, in units */
     uint32_t window; /* packets of a link that can be under way, at most: a power of two */
     uint32_t pass;   /* counts advances */

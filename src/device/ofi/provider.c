@@ -84,14 +84,14 @@ static void set_default(const char *name, const char *format, unsigned long valu
  */
 void ofi_environment(struct bootstrap *bootstrap)
 {
-    unsigned long frame = ofi_frame_bytes(option_bytes(OPT_OFI_PACKET_BYTES));
+    unsigned long message = ofi_message_bytes(option_bytes(OPT_OFI_PACKET_BYTES));
 
     set_default("FI_OFI_RXM_USE_SRX", "%lu", 0);
     set_default("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "%lu", 500);
     set_default("FI_OFI_RXM_TX_SIZE", "%lu", 512);
     set_default("FI_OFI_RXM_RX_SIZE", "%lu", 512);
     /* Packets shall never be its rendezvous. */
-    set_default("FI_OFI_RXM_BUFFER_SIZE", "%lu", frame + 64);
+    set_default("FI_OFI_RXM_BUFFER_SIZE", "%lu", message + 64);
     set_default("FI_OFI_RXM_MSG_RX_SIZE", "%lu", 32);
     set_default("FI_UNIVERSE_SIZE", "%lu", bootstrap->tasks < 256 ? 256 : bootstrap->tasks);
 }
@@ -192,7 +192,7 @@ static const char *refusal(const struct fi_info *info, const struct sockaddr_sto
         return "another interface is used";
     if (*provider == '\0' && preference_of(name).value == 0)
         return preference_of(name).why;
-    if (info->ep_attr->max_msg_size < ofi_frame_bytes(option_bytes(OPT_OFI_PACKET_BYTES)))
+    if (info->ep_attr->max_msg_size < ofi_message_bytes(option_bytes(OPT_OFI_PACKET_BYTES)))
         return "its messages are smaller than PAMI_OFI_PACKET_BYTES";
     return NULL;
 }

@@ -18,9 +18,6 @@
 
 /* Packets of the largest size that a receive buffer holds. */
 #define PACKETS_PER_BUFFER 16u
-/* Frames up to this may gather, in buffers up to that. */
-#define GATHER_FRAME 2048u
-#define GATHER_BYTES 8192u
 
 /* A call of libfabric that failed; named in the log, once. */
 static int failed(const char *call, long error)
@@ -207,15 +204,15 @@ int ofi_slot_post(struct ofi_slot *slot, struct ofi_receive *receive)
     return error == 0 ? 0 : error == -FI_EAGAIN ? -EAGAIN : failed("fi_recvmsg", error);
 }
 
-static int make_receives(struct ofi_slot *slot, size_t frame)
+static int make_receives(struct ofi_slot *slot)
 {
     bool multi = slot->device->provider.multi_receive;
     uint32_t buffers = (uint32_t)option_int(OPT_OFI_RECEIVE_BUFFERS);
 
     slot->receive_count = multi ? buffers : buffers * PACKETS_PER_BUFFER;
-    slot->receive_bytes = multi ? frame * PACKETS_PER_BUFFER : frame;
+    slot->receive_bytes = multi ? slot->message_max * PACKETS_PER_BUFFER : slot->message_max;
     slot->receives = calloc(slot->receive_count, sizeof(*slot->receives));
-    slot->straight = malloc(frame);
+    slot->straight = malloc(slot->message_max);
     slot->receive_memory =
         aligned_alloc(4096, (slot->receive_count * slot->receive_bytes + 4095) & ~(size_t)4095);
     if (slot->receives == NULL || slot->receive_memory == NULL || slot->straight == NULL)
@@ -225,25 +222,25 @@ static int make_receives(struct ofi_slot *slot, size_t frame)
     return 0;
 }
 
-static int make_buffers(struct ofi_slot *slot, size_t frame)
+static int make_buffers(struct ofi_slot *slot)
 {
     size_t count = (size_t)option_int(OPT_OFI_SEND_BUFFERS);
 
     slot->buffers = calloc(count, sizeof(*slot->buffers));
-    slot->send_memory = aligned_alloc(4096, (count * frame + 4095) & ~(size_t)4095);
+    slot->send_memory = aligned_alloc(4096, (count * slot->message_max + 4095) & ~(size_t)4095);
     if (slot->buffers == NULL || slot->send_memory == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        slot->buffers[i].memory = slot->send_memory + i * frame;
+        slot->buffers[i].memory = slot->send_memory + i * slot->message_max;
         slot->buffers[i].operation.done = ofi_buffer_done;
         list_push_back(&slot->free, &slot->buffers[i].operation.link);
     }
     return 0;
 }
 
-static int register_buffers(struct ofi_slot *slot, size_t frame)
+static int register_buffers(struct ofi_slot *slot)
 {
-    size_t sends = (size_t)option_int(OPT_OFI_SEND_BUFFERS) * frame;
+    size_t sends = (size_t)option_int(OPT_OFI_SEND_BUFFERS) * slot->message_max;
     size_t receives = slot->receive_count * slot->receive_bytes;
     int error;
 
@@ -256,13 +253,14 @@ static int register_buffers(struct ofi_slot *slot, size_t frame)
     return error == 0 ? 0 : failed("fi_mr_reg", error);
 }
 
-static int post_all(struct ofi_slot *slot, size_t frame)
+static int post_all(struct ofi_slot *slot)
 {
     int error = 0;
 
     /* After fi_enable: the shm provider crashes when it comes before. */
     if (slot->device->provider.multi_receive)
-        fi_setopt(&slot->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &frame, sizeof(frame));
+        fi_setopt(&slot->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &slot->message_max,
+                  sizeof(slot->message_max));
     for (uint32_t i = 0; i < slot->receive_count && error == 0; i++)
         error = ofi_slot_post(slot, &slot->receives[i]);
     return error;
@@ -272,7 +270,6 @@ int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **o
 {
     struct ofi_slot *slot = calloc(1, sizeof(*slot));
     const struct fi_info *info = device->provider.info;
-    size_t frame;
     int error;
 
     if (slot == NULL)
@@ -285,9 +282,9 @@ int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **o
         slot->window *= 2;
     slot->inject_max = info->tx_attr->inject_size;
     slot->cq_fd = -1;
-    frame = ofi_frame_bytes(slot->packet_max);
-    slot->gather_max = frame < GATHER_BYTES ? frame : GATHER_BYTES;
-    slot->gather_frame = frame / 4 < GATHER_FRAME ? frame / 4 : GATHER_FRAME;
+    slot->message_max = ofi_message_bytes(slot->packet_max);
+    slot->gather_frame = ofi_gather_frame(slot->packet_max);
+    slot->gather_max = slot->message_max < OFI_GATHER_BYTES ? slot->message_max : OFI_GATHER_BYTES;
     list_init(&slot->free);
     list_init(&slot->gathering);
     list_init(&slot->links);
@@ -299,13 +296,13 @@ int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **o
     list_init(&slot->notices);
     error = open_endpoint(slot);
     if (error == 0)
-        error = make_receives(slot, frame);
+        error = make_receives(slot);
     if (error == 0)
-        error = make_buffers(slot, frame);
+        error = make_buffers(slot);
     if (error == 0)
-        error = register_buffers(slot, frame);
+        error = register_buffers(slot);
     if (error == 0)
-        error = post_all(slot, frame);
+        error = post_all(slot);
     if (error != 0) {
         ofi_slot_free(slot);
         return error;
