@@ -36,7 +36,7 @@ static void look_at_flight(struct group *group, uint64_t number)
         flight_look(flights, group, (uint32_t)number);
 }
 
-static void operation_done(struct machine *machine, pami_result_t result)
+HOT static void operation_done(struct machine *machine, pami_result_t result)
 {
     struct coll_operation *operation = machine->cookie;
     struct context *context = operation->context;
@@ -184,7 +184,7 @@ static pami_result_t run_new(struct context *context, const pami_xfer_t *cmd, ui
     return make(group, row, &collective, cmd, print);
 }
 
-pami_result_t PAMI_Collective(pami_context_t handle, pami_xfer_t *cmd)
+HOT pami_result_t PAMI_Collective(pami_context_t handle, pami_xfer_t *cmd)
 {
     struct context *context = context_from_handle(handle);
     struct coll_operation *operation;

@@ -47,7 +47,7 @@ void group_block_end(struct group *group)
     top->sequence = (top->sequence + GROUP_BLOCK - 1) / GROUP_BLOCK * GROUP_BLOCK;
 }
 
-void machine_reserve(struct machine *machine, uint32_t runs)
+HOT void machine_reserve(struct machine *machine, uint32_t runs)
 {
     struct group *group = machine->group;
 
@@ -59,7 +59,7 @@ void machine_reserve(struct machine *machine, uint32_t runs)
         list_push_back(&machine->group->state->reserved, &machine->reserved);
 }
 
-uint32_t machine_number(struct machine *machine)
+HOT uint32_t machine_number(struct machine *machine)
 {
     struct group *group = machine->group;
     uint64_t number = machine->sequence;
@@ -252,13 +252,13 @@ const struct geometry_hooks coll_geometry_hooks = {
     .group_optimise = aggregate_group_form,
 };
 
-void coll_runs(struct group *group)
+HOT void coll_runs(struct group *group)
 {
     for (struct coll_state *state = group->state; state != NULL; state = state->parent)
         state->runs++;
 }
 
-void coll_ends(struct group *group)
+HOT void coll_ends(struct group *group)
 {
     for (struct coll_state *state = group->state; state != NULL; state = state->parent)
         state->runs--;

@@ -123,7 +123,7 @@ static inline bool is_same(const struct repeat_key *key, const pami_xfer_t *cmd,
     return !layout->counted || has_lists(key);
 }
 
-struct coll_operation *repeat_take(struct coll *coll, const pami_xfer_t *cmd, uint32_t *print)
+HOT struct coll_operation *repeat_take(struct coll *coll, const pami_xfer_t *cmd, uint32_t *print)
 {
     pami_xfer_type_t type = algorithm_handle_type(cmd->algorithm);
     const struct layout *layout;
@@ -189,7 +189,7 @@ static void drop(struct coll *coll, struct coll_operation *operation)
     pool_put(&coll->operations, operation);
 }
 
-bool repeat_keep(struct coll *coll, struct coll_operation *operation)
+HOT bool repeat_keep(struct coll *coll, struct coll_operation *operation)
 {
     struct coll_operation **slot;
 

@@ -93,7 +93,7 @@ static int run_traced(struct completion_queue *queue, struct context *context)
     return count;
 }
 
-static int run_completions(struct context *context)
+HOT static int run_completions(struct context *context)
 {
     int events;
 
@@ -147,7 +147,7 @@ static bool rested(struct port *port, uint32_t events)
     return port->rest == 0;
 }
 
-int context_pass(struct context *context)
+HOT int context_pass(struct context *context)
 {
     int events = run_completions(context);
 
@@ -180,7 +180,7 @@ struct look {
  * but is not kept waiting here either. `context` was entered last, and may be another thread's now
  * unless `owned`.
  */
-static size_t idle(struct context *context, struct look *look, bool owned)
+HOT static size_t idle(struct context *context, struct look *look, bool owned)
 {
     const struct client_core *core = context->core;
     bool patient = look->patient;
@@ -224,7 +224,7 @@ static void note(struct context *context, struct look *look)
 }
 
 /* A pass by a caller that may be nested in another or come after the end; -1: it is nested. */
-static int guarded_pass(struct context *context)
+HOT static int guarded_pass(struct context *context)
 {
     int events;
 
@@ -243,7 +243,7 @@ static int guarded_pass(struct context *context)
     return events;
 }
 
-pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
+HOT pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
 {
     struct context *context = context_from_handle(handle);
     struct look look = {0};

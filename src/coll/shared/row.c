@@ -231,7 +231,7 @@ static void succeed(struct shared_run *run)
     finish(run, PAMI_SUCCESS);
 }
 
-static void on_done(struct shared_machine *shared, pami_result_t result)
+HOT static void on_done(struct shared_machine *shared, pami_result_t result)
 {
     struct shared_run *run = container_of(shared, struct shared_run, shared);
 
@@ -334,7 +334,7 @@ static struct arena *arena_of(struct group *group)
 }
 
 /* Take the tick of the arena, if it can do this at all. */
-static void take_ticks(struct shared_run *run)
+HOT static void take_ticks(struct shared_run *run)
 {
     struct arena *arena = arena_of(run->machine.group);
     struct shared_call *call = &run->shared.call;
@@ -380,7 +380,7 @@ static void begin(struct machine *machine)
         take_ticks(run);
 }
 
-static void start(struct machine *machine)
+HOT static void start(struct machine *machine)
 {
     struct shared_run *run = run_of(machine);
 
@@ -449,7 +449,7 @@ static const struct shared_run *run_of_const(const struct machine *machine)
                                        offsetof(struct shared_run, machine));
 }
 
-static bool repeats(const struct machine *machine)
+HOT static bool repeats(const struct machine *machine)
 {
     return run_of_const(machine)->again;
 }

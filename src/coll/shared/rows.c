@@ -447,7 +447,7 @@ void shared_take_stage(struct shared_machine *machine, uint64_t index)
 
 /* ---- crowded arenas ---- */
 
-void shared_combine_all(struct shared_machine *machine, char *result)
+HOT void shared_combine_all(struct shared_machine *machine, char *result)
 {
     char *scratch = machine->arena->shared->scratch[0];
     bool aligned = operator_is_user(machine->call.op);
@@ -459,7 +459,7 @@ void shared_combine_all(struct shared_machine *machine, char *result)
         memcpy(result, scratch, bytes);
 }
 
-void shared_take_result(struct shared_machine *machine, const char *result)
+HOT void shared_take_result(struct shared_machine *machine, const char *result)
 {
     shared_write_map(&machine->call.recv, 0, 0, machine->call.bytes, result);
 }

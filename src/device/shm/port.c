@@ -280,7 +280,7 @@ static inline int send_in_slot(struct shm_path *path, const struct packet *packe
     return 0;
 }
 
-int shm_am(struct path *base, const struct packet *packet)
+HOT int shm_am(struct path *base, const struct packet *packet)
 {
     struct shm_path *path = container_of(base, struct shm_path, path);
     struct shm_port *port = shm_port_of(base->port);
@@ -305,8 +305,8 @@ int shm_am(struct path *base, const struct packet *packet)
     return 0;
 }
 
-int shm_am_short(struct path *base, uint64_t word0, uint64_t word1, const struct iovec *header,
-                 const struct iovec *data)
+HOT int shm_am_short(struct path *base, uint64_t word0, uint64_t word1, const struct iovec *header,
+                     const struct iovec *data)
 {
     struct shm_path *path = container_of(base, struct shm_path, path);
     struct lane *lane = path->lane.lane;
@@ -423,7 +423,7 @@ static void deliver_stale(struct shm_port *port, const struct slot *slot,
         skip(port, slot);
 }
 
-static inline void deliver(struct shm_port *port, struct slot *slot)
+HOT static inline void deliver(struct shm_port *port, struct slot *slot)
 {
     struct packet_header head; /* ours: checked here, it must not change any more */
     uint32_t body;
@@ -521,7 +521,7 @@ static void release_all(struct shm_port *port)
         lane_release(&port->lanes[i]);
 }
 
-int shm_advance(struct port *base)
+HOT int shm_advance(struct port *base)
 {
     struct shm_port *port = shm_port_of(base);
     int count = 0;
