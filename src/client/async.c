@@ -69,8 +69,8 @@
 /* A processor that nobody else needs: told so by the places, or found out (give_way). */
 static bool has_spare(const struct async_thread *thread)
 {
-    return atomic_load_explicit(&thread->pool->spare, memory_order_relaxed) ||
-           (thread->clear && thread->crowded_until == 0);
+    return !thread->realtime && (atomic_load_explicit(&thread->pool->spare, memory_order_relaxed) ||
+                                 (thread->clear && thread->crowded_until == 0));
 }
 
 /* ---- one context's turn ---- */

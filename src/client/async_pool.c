@@ -34,6 +34,35 @@ static void place_thread(struct async_thread *thread)
                  places->bound ? places->cpu[thread->index % places->count] : -1, strerror(error));
 }
 
+/*
+ * A real-time program that computes lets no thread of its own priority run. One of the next higher
+ * runs when it is woken, and must not wait awake then. 0, or a positive errno: may not be done.
+ */
+static int create_realtime(struct async_thread *thread)
+{
+    struct sched_param param;
+    pthread_attr_t attributes;
+    int policy;
+    int error = pthread_getschedparam(pthread_self(), &policy, &param);
+
+    if (error != 0 || (policy != SCHED_FIFO && policy != SCHED_RR) ||
+        param.sched_priority >= sched_get_priority_max(policy))
+        return EINVAL;
+    error = pthread_attr_init(&attributes);
+    if (error != 0)
+        return error;
+    param.sched_priority++;
+    thread->realtime = true;
+    pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+    pthread_attr_setschedpolicy(&attributes, policy);
+    pthread_attr_setschedparam(&attributes, &param);
+    error = pthread_create(&thread->thread, &attributes, async_thread_main, thread);
+    if (error != 0)
+        thread->realtime = false;
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
 /* Signals are the program's, and its threads' to take. */
 static int start_thread(struct async_pool *pool, struct async_thread *thread, unsigned index)
 {
@@ -46,7 +75,9 @@ static int start_thread(struct async_pool *pool, struct async_thread *thread, un
     thread->granted = thread->cpus;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread->thread, NULL, async_thread_main, thread);
+    error = create_realtime(thread);
+    if (error != 0)
+        error = pthread_create(&thread->thread, NULL, async_thread_main, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0)
         return -error;

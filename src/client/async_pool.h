@@ -47,6 +47,7 @@ struct async_thread {
     cpu_set_t granted;  /* where it has said that it wants to run */
     uint64_t placed_at; /* ns: when it last moved; its own, as is all that follows */
     bool clear;         /* of the processors that its program uses */
+    bool realtime;      /* it runs before its program, whenever it does not sleep */
     uint64_t crowded_until, crowded_for; /* ns; another thread works where it runs */
 };
 
