@@ -206,7 +206,7 @@ struct p2p {
     struct list watches; /* of floors above: who goes */
     uint64_t packets;    /* sent for operations, to see whether they move */
     struct pool rmws;
-    struct probe_range program;          /* what is always writable */
+    struct probe_range program, heap;    /* what is always writable; heap: once it is known */
     uint64_t probed_page, probed_moment; /* what was found writable, and when: rmw.c */
     bool draining;
     struct peer *owed_peer; /* is to have ... */

@@ -4,7 +4,10 @@
  *
  * Addresses come from another task, so this task's own memory is touched through the kernel
  * (process_vm_readv and _writev on oneself): a wrong address is an error for the origin and no
- * fault here. Where the kernel does not allow that, memory is touched directly.
+ * fault here. Where the kernel does not allow that, memory is touched directly; and so is the
+ * task's shared heap, and small pieces whose pages were asked about. Copies by the kernel of 8 B
+ * and 32 KiB take 1.1 and 3.0 us, to ask about a page 0.3, copies in the heap 0.5 (AMD EPYC,
+ * 2026-11-24).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,9 +26,8 @@
 /* Pieces that one system call takes here. */
 #define PIECES 64
 
-/* Pieces are small from this size and number on. */
+/* Up to this size pieces are small. */
 #define SMALL_PIECE 512
-#define SMALL_PIECES 4
 #define PAGE UINT64_C(4096)
 
 /* Replies up to this need no memory of their own. */
@@ -138,7 +140,7 @@ static bool is_accessible(bool write, const struct iovec *piece, uint64_t *page)
     return true;
 }
 
-/* Many small pieces: asking about pages costs less than a copy by the kernel for each piece. */
+/* Small pieces: to ask about pages costs less than copies by the kernel. */
 static int touch_pages(bool write, char *bytes, const struct iovec *pieces, size_t count)
 {
     uint64_t page = UINT64_MAX;
@@ -168,6 +170,29 @@ static ssize_t copy_own(const struct p2p *p2p, bool write, const struct iovec *o
     return done;
 }
 
+/* All pieces are in this task's shared heap, which stays where it is. */
+static bool in_heap(struct p2p *p2p, const struct iovec *pieces, size_t count)
+{
+    const struct client_core *core = p2p->context->core;
+    struct device *device = core_heap_device(core);
+    struct heap_view view;
+
+    if (p2p->heap.end == 0) {
+        p2p->heap = (struct probe_range){1, 1};
+        if (!core->simulated && device != NULL &&
+            device->ops->heap_view(device, core->task, &view) == 0)
+            p2p->heap = (struct probe_range){view.remote, view.remote + view.bytes};
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint64_t start = (uint64_t)(uintptr_t)pieces[i].iov_base;
+
+        if (start < p2p->heap.start || start >= p2p->heap.end ||
+            pieces[i].iov_len > p2p->heap.end - start)
+            return false;
+    }
+    return true;
+}
+
 /* Read or write this task's memory. 0 or -EFAULT. */
 static int touch(struct p2p *p2p, bool write, struct walk *walk, char *bytes, size_t total)
 {
@@ -179,7 +204,10 @@ static int touch(struct p2p *p2p, bool write, struct walk *walk, char *bytes, si
         struct iovec own = {.iov_base = bytes, .iov_len = part};
         ssize_t done = -1;
 
-        if (count >= SMALL_PIECES && part / count <= SMALL_PIECE) {
+        if (in_heap(p2p, pieces, count)) {
+            touch_directly(write, bytes, pieces, count);
+            done = 0;
+        } else if (part / count <= SMALL_PIECE) {
             if (touch_pages(write, bytes, pieces, count) != 0)
                 return -EFAULT;
             done = 0;
