@@ -53,7 +53,6 @@ struct am_arguments {
     size_t header_bytes;
     size_t header_step; /* 0: one header for everybody */
     char *buffer;
-    size_t block_step; /* instances of the type between two blocks */
     pami_type_t type;
     size_t count;
     void *data_cookie;
@@ -69,47 +68,51 @@ static void fill_arguments(struct am_arguments *a, enum am_kind kind, const pami
 
     switch (kind) {
     case AM_BROADCAST:
-        *a = (struct am_arguments){broadcast->dispatch,
-                                   broadcast->user_header,
-                                   broadcast->headerlen,
-                                   0,
-                                   broadcast->sndbuf,
-                                   0,
-                                   broadcast->stype,
-                                   broadcast->stypecount,
-                                   NULL,
-                                   {"user_header", "sndbuf", "stype"}};
+        *a = (struct am_arguments){
+            .dispatch = broadcast->dispatch,
+            .headers = broadcast->user_header,
+            .header_bytes = broadcast->headerlen,
+            .buffer = broadcast->sndbuf,
+            .type = broadcast->stype,
+            .count = broadcast->stypecount,
+            .names = {"user_header", "sndbuf", "stype"},
+        };
         break;
     case AM_SCATTER:
-        *a = (struct am_arguments){scatter->dispatch,
-                                   scatter->headers,
-                                   scatter->headerlen,
-                                   scatter->headerlen,
-                                   scatter->sndbuf,
-                                   scatter->stypecount,
-                                   scatter->stype,
-                                   scatter->stypecount,
-                                   NULL,
-                                   {"headers", "sndbuf", "stype"}};
+        *a = (struct am_arguments){
+            .dispatch = scatter->dispatch,
+            .headers = scatter->headers,
+            .header_bytes = scatter->headerlen,
+            .header_step = scatter->headerlen,
+            .buffer = scatter->sndbuf,
+            .type = scatter->stype,
+            .count = scatter->stypecount,
+            .names = {"headers", "sndbuf", "stype"},
+        };
         break;
     case AM_GATHER:
-        *a = (struct am_arguments){gather->dispatch,
-                                   gather->headers,
-                                   gather->headerlen,
-                                   gather->headerlen,
-                                   gather->rcvbuf,
-                                   gather->rtypecount,
-                                   gather->rtype,
-                                   gather->rtypecount,
-                                   NULL,
-                                   {"headers", "rcvbuf", "rtype"}};
+        *a = (struct am_arguments){
+            .dispatch = gather->dispatch,
+            .headers = gather->headers,
+            .header_bytes = gather->headerlen,
+            .header_step = gather->headerlen,
+            .buffer = gather->rcvbuf,
+            .type = gather->rtype,
+            .count = gather->rtypecount,
+            .names = {"headers", "rcvbuf", "rtype"},
+        };
         break;
     default:
-        *a = (struct am_arguments){reduce->dispatch,    reduce->user_header,
-                                   reduce->headerlen,   0,
-                                   reduce->rcvbuf,      0,
-                                   reduce->rtype,       reduce->rtypecount,
-                                   reduce->data_cookie, {"user_header", "rcvbuf", "rtype"}};
+        *a = (struct am_arguments){
+            .dispatch = reduce->dispatch,
+            .headers = reduce->user_header,
+            .header_bytes = reduce->headerlen,
+            .buffer = reduce->rcvbuf,
+            .type = reduce->rtype,
+            .count = reduce->rtypecount,
+            .data_cookie = reduce->data_cookie,
+            .names = {"user_header", "rcvbuf", "rtype"},
+        };
     }
 }
 
@@ -232,7 +235,7 @@ static void combine(struct am_operation *operation)
         }
         if (operation->next == 0 && operation->bytes != 0 && operation->result == PAMI_SUCCESS) {
             type_cursor_init(&cursor, operation->type, operation->buffer, 0);
-            type_unpack(&cursor, all[last].data, operation->bytes, PAMI_DATA_COPY, NULL);
+            type_unpack(&cursor, all[last].data, operation->bytes);
         }
     }
 }
@@ -317,7 +320,7 @@ void am_answer(struct am *am, const struct am_wire *wire, uint32_t origin, const
     }
     if (wire->bytes != 0 && operation->kind == AM_GATHER) {
         type_cursor_init(&cursor, operation->type, place.address, 0);
-        type_unpack(&cursor, data, wire->bytes, PAMI_DATA_COPY, NULL);
+        type_unpack(&cursor, data, wire->bytes);
     } else if (wire->bytes != 0 && block->data != NULL) {
         memcpy(block->data, data, wire->bytes);
     }

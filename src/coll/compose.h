@@ -30,13 +30,11 @@ typedef int pipeline_bind_function(void *cookie, struct machine *stage, uint32_t
 
 /*
  * Runs segments 0 .. segments - 1, segment i on stages[i % count], so that at most `count` are in
- * flight. All stages are equal. `bind` is called before each start, also the first; with `release`
- * (may be NULL) the pipeline gives the cookie back. NULL: out of memory; everything stays the
- * caller's.
+ * flight. All stages are equal. `bind` is called before each start, also the first. The cookie
+ * stays the caller's. NULL: out of memory; the stages stay the caller's as well.
  */
 struct machine *pipeline_make(struct group *group, struct machine *const stages[], uint32_t count,
-                              uint32_t segments, pipeline_bind_function *bind, void *cookie,
-                              void (*release)(void *cookie));
+                              uint32_t segments, pipeline_bind_function *bind, void *cookie);
 
 /* Of the stages at most so many are busy. */
 void pipeline_set_window(struct machine *pipeline, uint32_t window);

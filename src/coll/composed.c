@@ -318,7 +318,7 @@ static struct machine *make_inner(struct composed *composed)
     }
     if (composed->segment == 0)
         return chains[0];
-    inner = pipeline_make(group, chains, composed->stages, segments, bind_segment, composed, NULL);
+    inner = pipeline_make(group, chains, composed->stages, segments, bind_segment, composed);
     if (inner == NULL)
         drop_chains(chains, composed->stages);
     return inner;

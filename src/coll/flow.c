@@ -286,9 +286,8 @@ static struct machine *make_inner(struct flow *flow, struct group *group)
         made++;
     }
     if (made == flow->count)
-        inner = made == 1
-                    ? flow->chains[0]
-                    : pipeline_make(group, flow->chains, made, made, bind_nothing, NULL, NULL);
+        inner = made == 1 ? flow->chains[0]
+                          : pipeline_make(group, flow->chains, made, made, bind_nothing, NULL);
     for (uint32_t i = 0; i < made && inner == NULL; i++)
         chain_unmake(flow->chains[i]);
     if (inner != NULL && made > 1)

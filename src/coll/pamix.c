@@ -353,8 +353,7 @@ pami_result_t PAMIX_Pipeline_create(pami_context_t context, pamix_machine_t stag
     user->segment_cookie = cookie;
     return finish_composition(
         function, user, machines,
-        pipeline_make(user->group, machines, (uint32_t)count, 0, bind_segment, user, NULL),
-        pipeline);
+        pipeline_make(user->group, machines, (uint32_t)count, 0, bind_segment, user), pipeline);
 }
 
 pami_result_t PAMIX_Pipeline_reset(pamix_machine_t handle, size_t segments)

@@ -26,7 +26,6 @@ struct pipeline {
     pami_result_t result;
     pipeline_bind_function *bind;
     void *cookie;
-    void (*release)(void *cookie);
     struct stage stages[];
 };
 
@@ -171,8 +170,6 @@ static void release(struct machine *machine)
 
     for (uint32_t i = 0; i < pipeline->count; i++)
         pipeline->stages[i].machine->ops->release(pipeline->stages[i].machine);
-    if (pipeline->release != NULL)
-        pipeline->release(pipeline->cookie);
     free(pipeline);
 }
 
@@ -191,8 +188,7 @@ static const struct machine_ops pipeline_ops = {
 };
 
 struct machine *pipeline_make(struct group *group, struct machine *const stages[], uint32_t count,
-                              uint32_t segments, pipeline_bind_function *bind, void *cookie,
-                              void (*release_cookie)(void *cookie))
+                              uint32_t segments, pipeline_bind_function *bind, void *cookie)
 {
     struct pipeline *pipeline = calloc(1, sizeof(*pipeline) + count * sizeof(pipeline->stages[0]));
 
@@ -203,7 +199,6 @@ struct machine *pipeline_make(struct group *group, struct machine *const stages[
     pipeline->segments = segments;
     pipeline->bind = bind;
     pipeline->cookie = cookie;
-    pipeline->release = release_cookie;
     for (uint32_t i = 0; i < count; i++) {
         pipeline->stages[i] = (struct stage){.pipeline = pipeline, .machine = stages[i]};
         stages[i]->done = stage_done;

@@ -16,7 +16,7 @@
 #include "context/context.h"
 #include "type/type.h"
 
-/* Rows of the context's table of internal handlers; at most DISPATCH_INTERNAL. */
+/* Rows of the context's table of internal handlers. */
 enum message_id {
     MESSAGE_GEOMETRY,     /* src/geometry: how geometries are made */
     MESSAGE_COLLECTIVE,   /* src/coll: the phases of collectives */
@@ -26,6 +26,8 @@ enum message_id {
     MESSAGE_AGGREGATE,    /* src/coll/aggregate: between members and aggregation nodes */
     MESSAGE_IDS
 };
+
+_Static_assert(MESSAGE_IDS <= DISPATCH_INTERNAL, "each has a row");
 
 /* Headers of at most so many bytes go the fast way; longer ones work as well. */
 #define MESSAGE_HEADER_SHORT 48u

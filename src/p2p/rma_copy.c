@@ -174,7 +174,7 @@ static int read_span(struct p2p *p2p, struct rma *rma, size_t most, size_t *move
     *moved = run.count * run.piece;
     rma_next_run(&typed->remote, &run, *moved);
     for (size_t i = 0; i < run.count; i++)
-        type_unpack(&typed->local, batch->span + i * run.stride, run.piece, PAMI_DATA_COPY, NULL);
+        type_unpack(&typed->local, batch->span + i * run.stride, run.piece);
     return 0;
 }
 

@@ -181,7 +181,7 @@ void rma_handle_reply(struct context *context, const struct packet_header *head,
         return;
     }
     if (rma->typed != NULL)
-        type_unpack(&rma->typed->local, body, head->payload_bytes, PAMI_DATA_COPY, NULL);
+        type_unpack(&rma->typed->local, body, head->payload_bytes);
     else
         memcpy(rma->local + rma->done, body, head->payload_bytes);
     rma->done += head->payload_bytes;

@@ -139,12 +139,11 @@ static pami_result_t check_limits(const char *function, const struct checked *ch
     return PAMI_SUCCESS;
 }
 
-static inline int send_one_packet(const struct checked *checked, const pami_send_immediate_t *send,
-                                  uint32_t handle)
+static inline int send_one_packet(const struct checked *checked, const pami_send_immediate_t *send)
 {
     const struct packet packet = {
         .head = packet_header_short(PROTOCOL_IMMEDIATE, send->dispatch, send->header.iov_len,
-                                    send->data.iov_len, checked->context->endpoint, handle),
+                                    send->data.iov_len, checked->context->endpoint, 0),
         .header = send->header.iov_base,
         .payload = send->data.iov_base,
     };
@@ -225,7 +224,7 @@ send_immediate(pami_context_t context, const pami_send_immediate_t *parameters)
     if (unlikely(result != PAMI_SUCCESS))
         return result;
     if (unlikely(!list_empty(&checked.peer->queue) || total > checked.path->packet_max ||
-                 send_one_packet(&checked, parameters, 0) != 0))
+                 send_one_packet(&checked, parameters) != 0))
         result = send_immediate_later(&checked, parameters);
     if (likely(result == PAMI_SUCCESS)) {
         checked.context->counters[COUNTER_SEND_IMMEDIATE]++;
@@ -291,7 +290,7 @@ static bool sent_at_once(const struct checked *checked, const pami_send_immediat
     if (!list_empty(&checked->peer->queue))
         return false;
     if (goes_immediate(checked, send)) {
-        if (total > checked->path->packet_max || send_one_packet(checked, send, 0) != 0)
+        if (total > checked->path->packet_max || send_one_packet(checked, send) != 0)
             return false;
         counters[COUNTER_SEND_IMMEDIATE]++;
     } else {

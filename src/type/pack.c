@@ -183,23 +183,7 @@ size_t type_pack(void *target, struct type_cursor *source, size_t bytes, pami_da
     return done;
 }
 
-size_t type_unpack(struct type_cursor *target, const void *source, size_t bytes,
-                   pami_data_function fn, void *cookie)
+size_t type_unpack(struct type_cursor *target, const void *source, size_t bytes)
 {
-    size_t done = 0;
-
-    if (operator_is_copy(fn))
-        return scatter(target, (uintptr_t)source, bytes);
-    if (operator_code(fn) == OPERATOR_NOOP)
-        return target->type->size > 0 ? bytes : 0;
-    while (done < bytes) {
-        void *piece;
-        size_t step = type_cursor_next(target, &piece, bytes - done);
-
-        if (step == 0)
-            break;
-        combine(fn, cookie, target->type->kind, piece, (const char *)source + done, step);
-        done += step;
-    }
-    return done;
+    return scatter(target, (uintptr_t)source, bytes);
 }

@@ -86,7 +86,7 @@ static size_t combine_short(struct type_sink *sink, const unsigned char *fragmen
     bytes = copy_smaller(bytes, sizeof stage - sizeof stage % sink->unit);
     bytes = type_pack(stage, &reader, bytes, NULL, NULL);
     (void)operator_apply(sink->fn, reader.type->kind, stage, fragment, bytes);
-    type_unpack(&sink->cursor, stage, bytes, NULL, NULL);
+    type_unpack(&sink->cursor, stage, bytes);
     sink->left -= bytes;
     return bytes;
 }
@@ -122,7 +122,7 @@ size_t type_sink_write(struct type_sink *sink, const void *fragment, size_t byte
 {
     bytes = copy_smaller(bytes, sink->left);
     if (operator_is_copy(sink->fn)) {
-        type_unpack(&sink->cursor, fragment, bytes, NULL, NULL);
+        type_unpack(&sink->cursor, fragment, bytes);
         sink->left -= bytes;
     } else if (operator_code(sink->fn) == OPERATOR_NOOP) {
         sink->left -= bytes;

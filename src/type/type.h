@@ -173,16 +173,17 @@ bool type_same_places(const struct type *one, const struct type *other, size_t b
 /* ---- moving data ---- */
 
 /*
- * Move `bytes` data bytes between contiguous memory and a cursor, and step the cursor over them.
- * fn NULL or PAMI_DATA_COPY copies; PAMI_DATA_NOOP does nothing and leaves the cursor where it
- * is; other predefined functions combine elements; a function of the user is called per piece.
- * Unless fn copies, `bytes` must be a multiple of the unit (type_pack_unit), except in the last
- * call of a transfer. Returns the bytes moved: fewer only when the type is empty.
+ * Move `bytes` data bytes from a cursor to contiguous memory, and step the cursor over them. fn
+ * NULL or PAMI_DATA_COPY copies; PAMI_DATA_NOOP does nothing and leaves the cursor where it is;
+ * other predefined functions combine elements; a function of the user is called per piece. Unless
+ * fn copies, `bytes` must be a multiple of the unit (type_pack_unit), except in the last call of a
+ * transfer. Returns the bytes moved: fewer only when the type is empty.
  */
 size_t type_pack(void *target, struct type_cursor *source, size_t bytes, pami_data_function fn,
                  void *cookie);
-size_t type_unpack(struct type_cursor *target, const void *source, size_t bytes,
-                   pami_data_function fn, void *cookie);
+
+/* Copy them the other way; a sink (below) is for what combines. Returns the bytes moved. */
+size_t type_unpack(struct type_cursor *target, const void *source, size_t bytes);
 
 /* Fragments of a transfer are multiples of this: 1 for copies, the element size for predefined
  * functions, lcm(atom, 128) for those of the user (the atom alone is enough for correctness). */

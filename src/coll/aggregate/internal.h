@@ -28,7 +28,6 @@ enum aggregate_kind {
     AGGREGATE_WAITING, /* up: a child waits for this run */
     AGGREGATE_ASK,     /* down, to members: a node waits for your part of this run */
     AGGREGATE_LEAVE,   /* up: a child has closed the group */
-    AGGREGATE_KINDS
 };
 
 enum aggregate_flags {

@@ -44,7 +44,7 @@ void shared_write_map(const struct area_map *map, uint32_t block, uint64_t offse
     }
     place = area_place(map, block, offset);
     type_cursor_init(&cursor, place.type, place.address, place.offset);
-    type_unpack(&cursor, from, bytes, PAMI_DATA_COPY, NULL);
+    type_unpack(&cursor, from, bytes);
 }
 
 /* From the source's block `from` to the destination's block `to`, without a slot. */
