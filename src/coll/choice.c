@@ -18,8 +18,8 @@
 #define WORDS 5
 
 static const char *const nodes_words[] = {
-    [NODES_ANY] = "any",         [NODES_ONE] = "one",     [NODES_SEVERAL] = "several",
-    [NODES_NETWORK] = "network", [NODES_PAIRS] = "pairs",
+    [NODES_ANY] = "any",         [NODES_ONE] = "one",       [NODES_SEVERAL] = "several",
+    [NODES_NETWORK] = "network", [NODES_MEMORY] = "memory", [NODES_PAIRS] = "pairs",
 };
 
 /* ---- lists ---- */
@@ -256,8 +256,8 @@ static int parse_ranges(const struct words *words, struct choice *choice, char *
             choice->nodes = i;
             return 0;
         }
-    return refuse_name(words->text[4], "one, several, network, pairs or any (nodes)", NULL, why,
-                       size);
+    return refuse_name(words->text[4], "one, several, network, memory, pairs or any (nodes)", NULL,
+                       why, size);
 }
 
 int choice_parse(const char *line, size_t length, struct choice *choice, char *why, size_t size)

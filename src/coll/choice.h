@@ -38,7 +38,8 @@ enum choice_nodes {
     NODES_ONE,
     NODES_SEVERAL,
     NODES_NETWORK, /* several that are not pretended by a launcher and joined by memory */
-    NODES_PAIRS,   /* several, with two members each or fewer on average */
+    NODES_MEMORY,  /* several that are: a message costs as much as in a node */
+    NODES_PAIRS,   /* of those, two members on each or fewer on average */
 };
 
 struct choice {

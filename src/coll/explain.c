@@ -153,7 +153,8 @@ static void say_verdict(enum select_verdict verdict, const struct choice *choice
         snprintf(text, size, "no: for members on %s",
                  choice->nodes == NODES_ONE       ? "one node"
                  : choice->nodes == NODES_SEVERAL ? "several nodes"
-                 : choice->nodes == NODES_PAIRS   ? "several nodes with two on each or fewer"
+                 : choice->nodes == NODES_MEMORY  ? "several nodes that memory joins"
+                 : choice->nodes == NODES_PAIRS   ? "several nodes that memory joins, two on each"
                                                   : "several nodes with a network between them");
         break;
     case SELECT_NO_MESSAGES:

@@ -60,6 +60,7 @@ static const struct preference preferences[] = {
     {PAMI_XFER_ALLGATHERV, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
     /* Long ones of few members go from rank to rank, so once from node to node, in segments. */
     {PAMI_XFER_SCAN, "Hierarchical", 16 * K, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_SCAN, "RecursiveDoubling", 16 * K, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_SCAN, "Linear", ALL_SIZES, 8, NODES_NETWORK},
     {PAMI_XFER_SCAN, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_REDUCE_SCATTER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
@@ -67,41 +68,52 @@ static const struct preference preferences[] = {
     {PAMI_XFER_ALLTOALL, "Spread", ALL_SIZES, 8, NODES_NETWORK},
     {PAMI_XFER_ALLTOALL, "Bruck", 256, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_ALLTOALL, "Spread", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
+    /* One member on each node: a root's messages follow one another at once, and a step down a tree
+     * costs what ten of them do. */
+    {PAMI_XFER_BROADCAST, "Flat", 4 * K, 16, NODES_NETWORK},
+    {PAMI_XFER_REDUCE, "Flat", 4 * K, 16, NODES_NETWORK},
+    {PAMI_XFER_REDUCE, "HalvedBinomial", 256 * K, 8, NODES_NETWORK},
+    {PAMI_XFER_GATHER, "Flat", 4 * K, 16, NODES_NETWORK},
+    {PAMI_XFER_SCATTER, "Flat", 4 * K, 16, NODES_NETWORK},
     /* Pretended nodes: a message costs as much as in a node, and who waits for a leader waits for
      * its turn. With two tasks on each a leader saves few copies, and makes some of its own. 4, 8
      * and 16 tasks on 2 and 4 of them and 2 cores (doc/collectives.md). */
-    {PAMI_XFER_BARRIER, "Dissemination", ALL_SIZES, 4, NODES_SEVERAL},
-    {PAMI_XFER_BARRIER, "Tree8", ALL_SIZES, 16, NODES_SEVERAL},
-    {PAMI_XFER_BROADCAST, "Flat", 4 * K, 16, NODES_SEVERAL},
-    {PAMI_XFER_BROADCAST, "Hierarchical", 48 * K, ALL_MEMBERS, NODES_SEVERAL},
-    {PAMI_XFER_BROADCAST, "MultiLeader", 256 * K, 8, NODES_SEVERAL},
-    {PAMI_XFER_REDUCE, "Flat", 4 * K, 16, NODES_SEVERAL},
+    {PAMI_XFER_BARRIER, "Dissemination", ALL_SIZES, 4, NODES_MEMORY},
+    {PAMI_XFER_BARRIER, "Tree8", ALL_SIZES, 16, NODES_MEMORY},
+    {PAMI_XFER_BROADCAST, "Flat", 4 * K, 16, NODES_MEMORY},
+    {PAMI_XFER_BROADCAST, "Hierarchical", 48 * K, ALL_MEMBERS, NODES_MEMORY},
+    {PAMI_XFER_BROADCAST, "MultiLeader", 256 * K, 8, NODES_MEMORY},
+    {PAMI_XFER_REDUCE, "Flat", 4 * K, 16, NODES_MEMORY},
     {PAMI_XFER_REDUCE, "HalvedBinomial", 32 * K, 16, NODES_PAIRS},
     {PAMI_XFER_REDUCE, "HalvedBinomial", 256 * K, 8, NODES_PAIRS},
-    {PAMI_XFER_REDUCE, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
-    {PAMI_XFER_ALLREDUCE, "LastSpeaks", 1 * K, 8, NODES_SEVERAL},
+    {PAMI_XFER_REDUCE, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_MEMORY},
+    {PAMI_XFER_ALLREDUCE, "LastSpeaks", 1 * K, 8, NODES_MEMORY},
     {PAMI_XFER_ALLREDUCE, "MultiLeader", 32 * K, 8, NODES_PAIRS},
+    {PAMI_XFER_ALLREDUCE, "RecursiveDoubling", 16 * K, 8, NODES_PAIRS},
     {PAMI_XFER_ALLREDUCE, "Ring", 128 * K, 8, NODES_PAIRS},
     {PAMI_XFER_ALLREDUCE, "MultiLeader", ALL_SIZES, 8, NODES_PAIRS},
-    {PAMI_XFER_REDUCE_SCATTER, "LastSpeaks", 512, 8, NODES_SEVERAL},
+    {PAMI_XFER_REDUCE_SCATTER, "LastSpeaks", 512, 8, NODES_MEMORY},
+    {PAMI_XFER_REDUCE_SCATTER, "Ring", ALL_SIZES, 2, NODES_PAIRS},
+    {PAMI_XFER_REDUCE_SCATTER, "RecursiveHalving", 512, 8, NODES_PAIRS},
     {PAMI_XFER_REDUCE_SCATTER, "Ring", ALL_SIZES, 16, NODES_PAIRS},
-    {PAMI_XFER_REDUCE_SCATTER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
-    {PAMI_XFER_SCAN, "LastSpeaks", 1 * K, 16, NODES_SEVERAL},
-    {PAMI_XFER_SCAN, "Linear", ALL_SIZES, 16, NODES_SEVERAL},
-    {PAMI_XFER_ALLGATHER, "LastSpeaks", 512, 16, NODES_SEVERAL},
+    {PAMI_XFER_REDUCE_SCATTER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_MEMORY},
+    {PAMI_XFER_SCAN, "LastSpeaks", 1 * K, 16, NODES_MEMORY},
+    {PAMI_XFER_SCAN, "RecursiveDoubling", 1 * K, 16, NODES_MEMORY},
+    {PAMI_XFER_SCAN, "Linear", ALL_SIZES, 16, NODES_MEMORY},
+    {PAMI_XFER_ALLGATHER, "LastSpeaks", 512, 16, NODES_MEMORY},
     {PAMI_XFER_ALLGATHER, "Linear", ALL_SIZES, 16, NODES_PAIRS},
-    {PAMI_XFER_ALLGATHER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
-    {PAMI_XFER_ALLGATHERV, "LastSpeaks", 512, 16, NODES_SEVERAL},
-    {PAMI_XFER_ALLGATHERV, "Linear", 4 * K, 8, NODES_SEVERAL},
+    {PAMI_XFER_ALLGATHER, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_MEMORY},
+    {PAMI_XFER_ALLGATHERV, "LastSpeaks", 512, 16, NODES_MEMORY},
+    {PAMI_XFER_ALLGATHERV, "Linear", 4 * K, 8, NODES_MEMORY},
     {PAMI_XFER_ALLGATHERV, "Linear", ALL_SIZES, 16, NODES_PAIRS},
-    {PAMI_XFER_ALLGATHERV, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
+    {PAMI_XFER_ALLGATHERV, "Hierarchical", ALL_SIZES, ALL_MEMBERS, NODES_MEMORY},
     {PAMI_XFER_ALLTOALL, "Spread", 4 * K, 16, NODES_PAIRS},
-    {PAMI_XFER_ALLTOALL, "LastSpeaks", 16, 8, NODES_SEVERAL},
-    {PAMI_XFER_ALLTOALL, "Spread", 4 * K, 16, NODES_SEVERAL},
-    {PAMI_XFER_ALLTOALL, "Direct", ALL_SIZES, ALL_MEMBERS, NODES_SEVERAL},
-    {PAMI_XFER_GATHER, "Flat", 4 * K, 16, NODES_SEVERAL},
-    {PAMI_XFER_SCATTER, "Flat", 4 * K, 16, NODES_SEVERAL},
-    {PAMI_XFER_SCATTER, "Direct", ALL_SIZES, 16, NODES_SEVERAL},
+    {PAMI_XFER_ALLTOALL, "LastSpeaks", 16, 8, NODES_MEMORY},
+    {PAMI_XFER_ALLTOALL, "Spread", 4 * K, 16, NODES_MEMORY},
+    {PAMI_XFER_ALLTOALL, "Direct", ALL_SIZES, ALL_MEMBERS, NODES_MEMORY},
+    {PAMI_XFER_GATHER, "Flat", 4 * K, 16, NODES_MEMORY},
+    {PAMI_XFER_SCATTER, "Flat", 4 * K, 16, NODES_MEMORY},
+    {PAMI_XFER_SCATTER, "Direct", ALL_SIZES, 16, NODES_MEMORY},
     /* What these cannot do: fewer steps one after the other. */
     {PAMI_XFER_BARRIER, "Dissemination", ALL_SIZES, 8},
     {PAMI_XFER_ALLREDUCE, "RecursiveDoubling", 1 * K, 8},
@@ -369,11 +381,20 @@ static const struct algorithm *any_row(const struct collective *collective,
 
 static bool nodes_fit(const struct choice *choice, const struct group *group)
 {
-    if (choice->nodes == NODES_NETWORK)
-        return group_over_network(group);
-    if (choice->nodes == NODES_PAIRS)
-        return group_is_pairs(group);
-    return group_on_one_node(group) == (choice->nodes == NODES_ONE);
+    bool one = group_on_one_node(group), network = group_over_network(group);
+
+    switch (choice->nodes) {
+    case NODES_ONE:
+        return one;
+    case NODES_NETWORK:
+        return network;
+    case NODES_MEMORY:
+        return !one && !network;
+    case NODES_PAIRS:
+        return !network && group_is_pairs(group);
+    default:
+        return !one;
+    }
 }
 
 static inline enum select_verdict try_choice(const struct choice *choice,

@@ -118,7 +118,7 @@ static void bad_lines(void **state)
         {"allreduce Ring 0- two", "'two' is not a range of members"},
         {"allreduce Ring 0- 0", "is not a range of members"},
         {"allreduce Ring 0- 4294967296", "is not a range of members"},
-        {"allreduce Ring 0- 2- 3", "'3' is not one, several, network, pairs or any"},
+        {"allreduce Ring 0- 2- 3", "'3' is not one, several, network, memory, pairs or any"},
         {"allreduce Ring 0-", "is not TYPE ALGORITHM BYTES MEMBERS [NODES]"},
         {"allreduce Ring 0- 2- one more", "is not TYPE ALGORITHM BYTES MEMBERS [NODES]"},
         {"allreduce \x1b[2J\xff 0- 2-", "'?[2J?' is not an algorithm"},
@@ -320,11 +320,11 @@ static void networks(void **state)
     choice_list_finish(&tuned);
 }
 
-/* Two members on each node, or fewer on average, and not all of them on one. */
+/* Two members on each node, or fewer on average, not all of them on one, and no network. */
 static void pairs(void **state)
 {
     static const char line[] = "allreduce Ring 0- 2- pairs";
-    struct explain_question question = {PAMI_XFER_ALLREDUCE, 8, 8, 4, false};
+    struct explain_question question = {PAMI_XFER_ALLREDUCE, 8, 8, 4, true};
     struct choice_list tuned = {NULL, 0, 0};
     struct select_table table;
 
@@ -334,11 +334,39 @@ static void pairs(void **state)
     question.nodes = 8;
     assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Ring");
     question.nodes = 3;
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "LastSpeaks");
+    question = (struct explain_question){PAMI_XFER_ALLREDUCE, 8, 8, 4, false};
     assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Hierarchical");
-    question = (struct explain_question){PAMI_XFER_ALLREDUCE, 8, 2, 1, false};
+    question = (struct explain_question){PAMI_XFER_ALLREDUCE, 8, 2, 1, true};
     assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Shared");
     select_table_finish(&table);
     choice_list_finish(&tuned);
+}
+
+/* One member on each node, as leaders are: short ones go in as few steps as there can be, whatever
+ * joins the nodes. */
+static void one_on_each(void **state)
+{
+    static const struct {
+        pami_xfer_type_t type;
+        const char *name;
+    } types[] = {
+        {PAMI_XFER_ALLREDUCE, "RecursiveDoubling"},
+        {PAMI_XFER_SCAN, "RecursiveDoubling"},
+        {PAMI_XFER_REDUCE_SCATTER, "RecursiveHalving"},
+    };
+    struct select_table table;
+
+    (void)state;
+    assert_int_equal(select_table_init(&table, NULL), 0);
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        for (uint32_t members = 3; members <= 8; members++)
+            for (int pretended = 0; pretended < 2; pretended++) {
+                struct explain_question question = {types[i].type, 8, members, members, pretended};
+
+                assert_string_equal(explain(&table, &question, NULL, NULL)->name, types[i].name);
+            }
+    select_table_finish(&table);
 }
 
 /* Every type, members and nodes: something is taken, and it is what Auto takes. */
@@ -379,9 +407,10 @@ static void same_as_auto(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges),   cmocka_unit_test(good_lines), cmocka_unit_test(bad_lines),
-        cmocka_unit_test(files),    cmocka_unit_test(order),      cmocka_unit_test(questions),
-        cmocka_unit_test(networks), cmocka_unit_test(pairs),      cmocka_unit_test(same_as_auto),
+        cmocka_unit_test(ranges),       cmocka_unit_test(good_lines), cmocka_unit_test(bad_lines),
+        cmocka_unit_test(files),        cmocka_unit_test(order),      cmocka_unit_test(questions),
+        cmocka_unit_test(networks),     cmocka_unit_test(pairs),      cmocka_unit_test(one_on_each),
+        cmocka_unit_test(same_as_auto),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ static enum choice_nodes nodes_of(uint32_t nodes)
 {
     if (nodes == 1)
         return NODES_ONE;
-    return has_network() ? NODES_NETWORK : NODES_SEVERAL;
+    return has_network() ? NODES_NETWORK : NODES_MEMORY;
 }
 
 /* What Auto takes without a table. */
@@ -147,9 +147,9 @@ static void write_built_in(FILE *to, const struct choice *choice)
         snprintf(high, sizeof(high), "%" PRIu64, choice->bytes_max);
     fprintf(to, "MEASURED(%s, \"%s\", %" PRIu64 ", %s, %u, %u, %s)\n", type, choice->row->name,
             choice->bytes_min, high, choice->members_min, choice->members_max,
-            choice->nodes == NODES_ONE       ? "ONE"
-            : choice->nodes == NODES_SEVERAL ? "SEVERAL"
-                                             : "NETWORK");
+            choice->nodes == NODES_ONE      ? "ONE"
+            : choice->nodes == NODES_MEMORY ? "MEMORY"
+                                            : "NETWORK");
 }
 
 static void write_line(FILE *to, const struct choice *choice, const struct cell *cell)
