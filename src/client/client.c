@@ -122,7 +122,7 @@ static int open_device(struct client *client, const struct device_ops *ops,
         .heap = core_heap_device(&client->core),
         .private_params = private_params,
     };
-    char why[256] = "no reason given";
+    char why[256] = "";
     struct device *device;
     int error = ops->open(&params, &device, why, sizeof(why));
 
@@ -134,7 +134,8 @@ static int open_device(struct client *client, const struct device_ops *ops,
         log_info("device %s: %s", ops->name, why);
         return 0;
     }
-    error_set(PAMI_ERROR, "PAMI_Client_create: device %s: %s", ops->name, why);
+    error_set(PAMI_ERROR, "PAMI_Client_create: device %s: %s", ops->name,
+              why[0] != '\0' ? why : strerror(-error));
     return error;
 }
 
@@ -337,7 +338,9 @@ pami_result_t PAMI_Client_create(const char *name, pami_client_t *out,
     if (result != PAMI_SUCCESS)
         return result;
     *out = NULL;
-    error = bootstrap_open(&bootstrap);
+    error = option_load_again();
+    if (error == 0)
+        error = bootstrap_open(&bootstrap);
     if (error == -ENOMEM)
         return error_set(PAMI_ENOMEM, "PAMI_Client_create: out of memory");
     if (error != 0)

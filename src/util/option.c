@@ -19,13 +19,17 @@
 /* Longest CHOICE or STRING default or value shown, in bytes. */
 #define TEXT_BYTES 256
 
+/* Longest word of a CHOICE with its end, in bytes. */
+#define CHOICE_WORD 32
+
 #define PREFIX "PAMI_"
 
 extern char **environ;
 
 struct option_value {
     struct option_number parsed;
-    char *text; /* STRING and CHOICE, owned; NULL: the default */
+    char *text;             /* STRING, owned; NULL: the default */
+    char word[CHOICE_WORD]; /* CHOICE */
     enum option_source source;
 };
 
@@ -64,6 +68,7 @@ static const char *const foreign[] = {
 };
 
 static struct option_value values[OPTION_COUNT];
+static int load_error; /* -ENOMEM: a text of the environment could not be kept */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 bool option_is_foreign(const char *name)
@@ -179,13 +184,12 @@ static int store(enum option_id id, const char *text, const struct option_number
                  enum option_source source)
 {
     const struct option_info *info = &table[id];
-    char word[TEXT_BYTES], *copy = NULL;
+    char *copy = NULL;
 
-    if (info->type == OPTION_CHOICE) {
-        option_choice_word(info->unit, (int)parsed->number, word, sizeof word);
-        text = word;
-    }
-    if (info->type == OPTION_CHOICE || info->type == OPTION_STRING) {
+    if (info->type == OPTION_CHOICE)
+        option_choice_word(info->unit, (int)parsed->number, values[id].word,
+                           sizeof values[id].word);
+    if (info->type == OPTION_STRING && source != OPTION_FROM_DEFAULT) {
         copy = strdup(text);
         if (copy == NULL)
             return -ENOMEM;
@@ -214,7 +218,9 @@ static void load_one(enum option_id id, bool quiet)
     error = option_parse(info, text, &parsed);
     if (error == 0)
         error = store(id, text, &parsed, OPTION_FROM_ENVIRONMENT);
-    if (error != 0 && !quiet)
+    if (error == -ENOMEM)
+        load_error = error;
+    else if (error != 0 && !quiet)
         warn_value(info, text, error);
 }
 
@@ -235,6 +241,25 @@ static void load(void)
 void option_init(void)
 {
     pthread_once(&once, load);
+}
+
+/* There is no client yet, so nobody holds a text. */
+int option_load_again(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    int id, error;
+
+    option_init();
+    pthread_mutex_lock(&lock);
+    if (load_error != 0) {
+        load_error = 0;
+        for (id = 0; id < OPTION_COUNT; id++)
+            if (table[id].type == OPTION_STRING && values[id].source == OPTION_FROM_DEFAULT)
+                load_one((enum option_id)id, true);
+    }
+    error = load_error;
+    pthread_mutex_unlock(&lock);
+    return error;
 }
 
 int64_t option_int(enum option_id id)
@@ -270,6 +295,8 @@ int option_choice(enum option_id id)
 const char *option_string(enum option_id id)
 {
     option_init();
+    if (table[id].type == OPTION_CHOICE)
+        return values[id].word;
     return values[id].text != NULL ? values[id].text : table[id].value;
 }
 

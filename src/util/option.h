@@ -51,6 +51,10 @@ struct option_info {
 /* Reads the environment unless that has been done; every other function does so by itself. */
 void option_init(void);
 
+/* Tries once more to keep what the environment says where there was no memory for it, and the
+ * default stands. 0 or -ENOMEM. Before the first client. */
+int option_load_again(void);
+
 int64_t option_int(enum option_id id);
 size_t option_bytes(enum option_id id);
 double option_seconds(enum option_id id);
