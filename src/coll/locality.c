@@ -111,24 +111,47 @@ enum places {
     PLACES_LEVEL = 32,
 };
 
-/* Domains of a level among the members; 0: too many members to look, or out of memory. */
+static uint32_t domain_of(const struct locality *locality, unsigned level,
+                          const struct topology *topology, uint32_t rank)
+{
+    return locality_domain(locality, level, endpoint_task(topology_endpoint(topology, rank)));
+}
+
+/* The same as count_domains, slowly, without memory: all members have to find the same. */
+static uint32_t count_slowly(const struct locality *locality, unsigned level,
+                             const struct topology *topology)
+{
+    uint32_t count = 0;
+
+    for (uint32_t rank = 0; rank < topology->size; rank++) {
+        uint32_t domain = domain_of(locality, level, topology, rank), first = 0;
+
+        while (domain_of(locality, level, topology, first) != domain)
+            first++;
+        count += first == rank;
+        if (rank > LEVELS_MEMBERS_MAX && count > 1)
+            return 0;
+    }
+    return count;
+}
+
+/* Domains of a level among the members; 0: too many members to look. */
 static uint32_t count_domains(const struct locality *locality, unsigned level,
                               const struct topology *topology)
 {
     static char present;
     struct u64map domains = {0};
     uint32_t rank = 0, count;
+    int error = 0;
 
     for (; rank < topology->size; rank++) {
-        uint32_t task = endpoint_task(topology_endpoint(topology, rank));
-
-        if (u64map_put(&domains, locality_domain(locality, level, task), &present) != 0 ||
-            (rank > LEVELS_MEMBERS_MAX && domains.count > 1))
+        error = u64map_put(&domains, domain_of(locality, level, topology, rank), &present);
+        if (error != 0 || (rank > LEVELS_MEMBERS_MAX && domains.count > 1))
             break;
     }
     count = rank == topology->size ? (uint32_t)domains.count : 0;
     u64map_finish(&domains);
-    return count;
+    return error == 0 ? count : count_slowly(locality, level, topology);
 }
 
 /* The outermost level that is neither one domain nor one for each member. */
@@ -151,8 +174,7 @@ static bool is_consecutive(const struct locality *locality, unsigned level,
     uint32_t domains = count_domains(locality, level, topology), changes = 0, last = 0;
 
     for (uint32_t rank = 0; rank < topology->size; rank++) {
-        uint32_t task = endpoint_task(topology_endpoint(topology, rank));
-        uint32_t domain = locality_domain(locality, level, task);
+        uint32_t domain = domain_of(locality, level, topology, rank);
 
         changes += rank == 0 || domain != last;
         last = domain;
