@@ -118,9 +118,9 @@ extern const struct geometry_hooks coll_geometry_hooks;
 void coll_runs(struct group *group);
 void coll_ends(struct group *group);
 
-/* The group that a handle of an algorithm means on this context; NULL with a text. */
+/* The group that a handle of an algorithm means on this context; NULL with a text and *result. */
 struct group *coll_group_of(const char *function, struct context *context,
-                            pami_algorithm_t algorithm);
+                            pami_algorithm_t algorithm, pami_result_t *result);
 
 /* What a geometry keeps in `places` when it has so many members on so many nodes, pretended ones or
  * with a network between them. */

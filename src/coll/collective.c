@@ -56,7 +56,8 @@ HOT static void operation_done(struct machine *machine, pami_result_t result)
     machine->ops->release(machine);
 }
 
-struct group *coll_group_of(const char *function, struct context *context, pami_algorithm_t handle)
+struct group *coll_group_of(const char *function, struct context *context, pami_algorithm_t handle,
+                            pami_result_t *result)
 {
     struct coll *coll = context->coll;
     struct geometry *geometry;
@@ -66,15 +67,19 @@ struct group *coll_group_of(const char *function, struct context *context, pami_
         return coll->last_group;
     geometry = algorithm_handle_geometry(handle);
     if (geometry == NULL) {
-        error_set(PAMI_INVAL, "%s: algorithm: %#zx is not an algorithm of a geometry", function,
-                  handle);
+        *result = error_set(PAMI_INVAL, "%s: algorithm: %#zx is not an algorithm of a geometry",
+                            function, handle);
         return NULL;
     }
     group = geometry_group(geometry, context);
+    if (group == NULL && geometry_has_member(geometry, context)) {
+        *result = error_set(PAMI_ENOMEM, "%s: out of memory", function);
+        return NULL;
+    }
     if (group == NULL) {
-        error_set(PAMI_INVAL,
-                  "%s: context: endpoint %u is not a member of the algorithm's geometry", function,
-                  context->endpoint);
+        *result = error_set(PAMI_INVAL,
+                            "%s: context: endpoint %u is not a member of the algorithm's geometry",
+                            function, context->endpoint);
         return NULL;
     }
     coll->last_handle = handle;
@@ -165,11 +170,11 @@ static pami_result_t run_new(struct context *context, const pami_xfer_t *cmd, ui
     struct collective collective;
     struct group *group;
     pami_xfer_type_t type;
-    pami_result_t result;
+    pami_result_t result = PAMI_INVAL;
 
-    group = coll_group_of("PAMI_Collective", context, cmd->algorithm);
+    group = coll_group_of("PAMI_Collective", context, cmd->algorithm, &result);
     if (unlikely(group == NULL))
-        return PAMI_INVAL;
+        return result;
     type = algorithm_handle_type(cmd->algorithm);
     if (unlikely(type >= PAMI_XFER_AMBROADCAST))
         return am_collective(group, type, cmd);
@@ -212,14 +217,15 @@ pami_result_t PAMI_AMCollective_dispatch_set(pami_context_t handle, pami_algorit
     static const char function[] = "PAMI_AMCollective_dispatch_set";
     struct context *context = context_from_handle(handle);
     struct group *group;
+    pami_result_t result = PAMI_INVAL;
 
     (void)options; /* soft */
     if (context == NULL)
         return error_set(PAMI_INVAL, "%s: context: %s", function, context_fault(handle));
     misuse_check(context, function);
-    group = coll_group_of(function, context, algorithm);
+    group = coll_group_of(function, context, algorithm, &result);
     if (group == NULL)
-        return PAMI_INVAL;
+        return result;
     if (algorithm_handle_type(algorithm) < PAMI_XFER_AMBROADCAST)
         return error_set(PAMI_INVAL, "%s: algorithm: not one of active-message collectives",
                          function);

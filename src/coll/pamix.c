@@ -128,14 +128,15 @@ pami_result_t PAMIX_Machine_create(pami_context_t handle, pami_algorithm_t algor
     struct context *context = context_from_handle(handle);
     struct group *group;
     struct user *user;
+    pami_result_t result;
 
     if (context == NULL)
         return error_set(PAMI_INVAL, "%s: context: %s", function, context_fault(handle));
     if (machine == NULL)
         return error_set(PAMI_INVAL, "%s: machine: NULL", function);
-    group = coll_group_of(function, context, algorithm);
+    group = coll_group_of(function, context, algorithm, &result);
     if (group == NULL)
-        return PAMI_INVAL;
+        return result;
     if (algorithm_handle_type(algorithm) >= PAMI_XFER_AMBROADCAST)
         return error_set(PAMI_INVAL, "%s: algorithm: active-message collectives are no machines",
                          function);

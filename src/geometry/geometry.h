@@ -134,6 +134,9 @@ static inline struct group *geometry_group(struct geometry *geometry, struct con
     return geometry_group_open(geometry, context);
 }
 
+/* Whether a context without a group is a member all the same, so that there was no memory. */
+bool geometry_has_member(struct geometry *geometry, struct context *context);
+
 /* The group of a context by identity (arriving messages), NULL: unknown, or not opened yet. */
 struct group *geometry_find(struct context *context, uint64_t identity);
 

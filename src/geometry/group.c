@@ -58,14 +58,15 @@ static struct group *open_group(struct geometry_context *own, struct group *grou
     return NULL;
 }
 
-struct group *geometry_group_open(struct geometry *geometry, struct context *context)
+/* The group of a context that is a member, open or not; NULL: it is none, or the geometry is not
+ * READY. */
+static struct group *membership(struct geometry *geometry, struct context *context)
 {
-    struct geometry_context *own = context->geometry;
     struct group *group;
 
     if (geometry->is_world) {
-        group = &own->world;
-        if (geometry != &own->client->world)
+        group = &context->geometry->world;
+        if (geometry != &context->geometry->client->world)
             return NULL;
     } else {
         uint8_t slot = geometry->slot[context->offset];
@@ -75,11 +76,21 @@ struct group *geometry_group_open(struct geometry *geometry, struct context *con
             return NULL;
         group = &geometry->groups[slot];
     }
-    if (group->context != context || group->closed)
-        return NULL;
-    if (atomic_load_explicit(&group->open, memory_order_relaxed))
+    return group->context != context || group->closed ? NULL : group;
+}
+
+struct group *geometry_group_open(struct geometry *geometry, struct context *context)
+{
+    struct group *group = membership(geometry, context);
+
+    if (group == NULL || atomic_load_explicit(&group->open, memory_order_relaxed))
         return group;
-    return open_group(own, group);
+    return open_group(context->geometry, group);
+}
+
+bool geometry_has_member(struct geometry *geometry, struct context *context)
+{
+    return membership(geometry, context) != NULL;
 }
 
 struct group *geometry_find(struct context *context, uint64_t identity)
