@@ -146,7 +146,7 @@ static void call_async(struct p2p *p2p, const struct dispatch *row, struct recei
         if (receive->data_bytes != 0)
             receive_open(receive);
     } else if (receive->mode == MESSAGE_STREAM && !need_buffer(p2p, receive)) {
-        receive->deferred = false;
+        /* It stays whoever's it is, and ends with this when it is resumed. */
         receive->discard = true;
         receive->result = error_set(PAMI_ENOMEM, "receive: out of memory");
     }

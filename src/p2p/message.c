@@ -324,7 +324,7 @@ void message_resume(struct receive *receive, const struct message_place *place,
     receive->buffer = NULL;
     receive->data_got = 0;
     set_place(receive, place, done, cookie);
-    if (receive->data_bytes != 0)
+    if (receive->data_bytes != 0 && !receive->discard)
         receive_open(receive);
     if (got != 0)
         receive_take(receive, buffer, got);
