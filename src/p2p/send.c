@@ -112,18 +112,29 @@ static inline pami_result_t find_path(const char *function, struct checked *chec
     return PAMI_SUCCESS;
 }
 
-/* Limits that the sender's own hints set. */
-static pami_result_t check_limits(const char *function, const struct checked *checked,
+static pami_result_t check_header(const char *function, const struct checked *checked,
                                   const pami_send_immediate_t *send)
 {
     size_t limit = checked->context->core->recv_immediate_max;
-    size_t total;
 
     if ((checked->row->flags & DISPATCH_SHORT_HEADER) && send->header.iov_len > limit)
         return error_set(PAMI_INVAL,
                          "%s: header: %zu bytes, but the dispatch id was registered without long "
                          "headers (at most %zu)",
                          function, send->header.iov_len, limit);
+    return PAMI_SUCCESS;
+}
+
+/* Limits that the sender's own hints set. */
+static pami_result_t check_limits(const char *function, const struct checked *checked,
+                                  const pami_send_immediate_t *send)
+{
+    size_t limit = checked->context->core->recv_immediate_max;
+    pami_result_t result = check_header(function, checked, send);
+    size_t total;
+
+    if (result != PAMI_SUCCESS)
+        return result;
     if (send->header.iov_len > UINT32_MAX)
         return error_set(PAMI_INVAL, "%s: header: %zu bytes are too many", function,
                          send->header.iov_len);
@@ -215,11 +226,9 @@ send_immediate(pami_context_t context, const pami_send_immediate_t *parameters)
         return error_set(PAMI_INVAL,
                          "PAMI_Send_immediate: data: %zu bytes with the header, more than %zu",
                          total, checked.context->core->send_immediate_max);
-    if (unlikely(checked.row->flags & DISPATCH_SHORT_HEADER)) {
-        result = check_limits("PAMI_Send_immediate", &checked, parameters);
-        if (result != PAMI_SUCCESS)
-            return result;
-    }
+    result = check_header("PAMI_Send_immediate", &checked, parameters);
+    if (unlikely(result != PAMI_SUCCESS))
+        return result;
     result = find_path("PAMI_Send_immediate", &checked, parameters);
     if (unlikely(result != PAMI_SUCCESS))
         return result;

@@ -1,7 +1,7 @@
 /*
  * The eleven hard hints, each alone: ENABLE and DISABLE are accepted and kept, 3 is refused. Every
  * setting is used for messages of several sizes to a neighbour and to oneself; where a hint forbids
- * a message the sender is told so.
+ * a message the sender is told so. Two hints that set limits forbid together what each does alone.
  *
  * Run: tasks=1,2,3
  * Run: tasks=4 nodes=2
@@ -12,6 +12,7 @@
 
 enum {
     FIRST_ID = 10, /* hint h, value v: id FIRST_ID + 4 * h + v */
+    SHORT_ID = 60, /* immediate receives, short headers */
     LARGE = 90000
 };
 
@@ -130,6 +131,9 @@ static void accepted(void)
                                    (pami_dispatch_hint_t){.use_rdma = PAMI_HINT_DISABLE,
                                                           .buffer_registered = PAMI_HINT_ENABLE}),
                  PAMI_INVAL);
+    CHECK_OK(PAMI_Dispatch_set(job.context[0], SHORT_ID, fn, (void *)(uintptr_t)SHORT_ID,
+                               (pami_dispatch_hint_t){.recv_immediate = PAMI_HINT_ENABLE,
+                                                      .long_header = PAMI_HINT_DISABLE}));
 }
 
 static bool same_node(size_t task)
@@ -194,6 +198,16 @@ static void use(enum hint hint, unsigned value, size_t task)
     }
 }
 
+static void use_both(size_t task)
+{
+    send_one(SHORT_ID, task, 'i', 1, 6000, PAMI_SUCCESS);
+    send_one(SHORT_ID, task, 'i', recv_max, 1, PAMI_SUCCESS);
+    send_one(SHORT_ID, task, 'i', recv_max + 1, 0, PAMI_INVAL);
+    send_one(SHORT_ID, task, 's', recv_max, 0, PAMI_SUCCESS);
+    send_one(SHORT_ID, task, 's', recv_max, 1, PAMI_INVAL);
+    send_one(SHORT_ID, task, 's', recv_max + 1, 0, PAMI_INVAL);
+}
+
 int main(void)
 {
     enum hint hint;
@@ -211,6 +225,9 @@ int main(void)
             WAIT(&job, acknowledged == expected);
         }
     }
+    use_both((job.task + 1) % job.tasks);
+    use_both(job.task);
+    WAIT(&job, acknowledged == expected);
     job_barrier(&job);
     job_linger(&job, 0.01);
     /* The predecessor sent what we sent, unless its neighbour is elsewhere. */
