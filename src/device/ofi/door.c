@@ -6,6 +6,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,6 +229,24 @@ static int start_listening(struct reception *reception, uint16_t *port)
     return add(reception, reception->listener, SOURCE_LISTENER);
 }
 
+static int count_tls(struct dl_phdr_info *info, size_t size, void *total)
+{
+    (void)size;
+    for (size_t i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_TLS)
+            *(size_t *)total += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+    return 0;
+}
+
+/* The C library cuts the program's thread-local variables out of the stack of every thread. */
+static size_t stack_bytes(void)
+{
+    size_t bytes = STACK_BYTES;
+
+    dl_iterate_phdr(count_tls, &bytes);
+    return bytes;
+}
+
 /* Signals are for the program's own threads. */
 int reception_start(struct reception *reception)
 {
@@ -237,7 +256,7 @@ int reception_start(struct reception *reception)
 
     sigfillset(&all);
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setstacksize(&attributes, stack_bytes());
     pthread_sigmask(SIG_SETMASK, &all, &before);
     error = pthread_create(&reception->thread, &attributes, reception_run, reception);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
