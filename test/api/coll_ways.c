@@ -1,6 +1,7 @@
 /*
- * Who moves the data of a tree. In rows named Pull the destination does, by single copies, also of
- * messages that would be eager otherwise; in rows named Push the source does, whatever the size.
+ * Who moves the data of a tree, or of an all-to-all. In rows named Pull the destination does, by
+ * single copies, also of messages that would be eager otherwise; in rows named Push the source does,
+ * whatever the size.
  * What PAMI_STATS says of a context's copies shows it. Skipped where the kernel refuses copies
  * between processes.
  *
@@ -73,6 +74,25 @@ static void run_all(struct job *job, const char *row)
     free(own);
 }
 
+/* Block i of member m holds what m would broadcast, from byte i on. */
+static void run_alltoall(struct job *job, const char *row)
+{
+    char *sent = test_zalloc(job->tasks * BYTES), *got = test_zalloc(job->tasks * BYTES);
+    struct told told;
+    pami_xfer_t xfer = coll_xfer(row_of(job, PAMI_XFER_ALLTOALL, row), &told);
+
+    for (size_t i = 0; i < job->tasks * BYTES; i++)
+        sent[i] = byte_of(job->task, i / BYTES + i % BYTES);
+    xfer.cmd.xfer_alltoall =
+        (pami_alltoall_t){sent, PAMI_TYPE_BYTE, BYTES, got, PAMI_TYPE_BYTE, BYTES};
+    coll_run(job, job->context[0], &xfer);
+    for (size_t i = 0; i < job->tasks * BYTES; i++)
+        if (got[i] != byte_of(i / BYTES, job->task + i % BYTES))
+            FAIL("byte %zu of member %zu", i % BYTES, i / BYTES);
+    free(sent);
+    free(got);
+}
+
 /* Ends the job; returns the bytes that its context copied from other tasks' memory. */
 static unsigned long long finish(struct job *job)
 {
@@ -105,30 +125,36 @@ static unsigned long long copied_by(const char *row, size_t *task)
 
     job_start(&job, "coll-ways", 1);
     *task = job.task;
-    run_all(&job, row);
+    if (strstr(row, "Spread") != NULL)
+        run_alltoall(&job, row);
+    else
+        run_all(&job, row);
     return finish(&job);
 }
 
 int main(void)
 {
-    static const char *const pushed[] = {":PushPipelinedBinomial:", ":PushHalvedBinomial:"};
-    static const char *const pulled[] = {":PullPipelinedBinomial:", ":PullHalvedBinomial:"};
+    static const char *const rows[] = {
+        "PipelinedBinomial:", "HalvedBinomial:", "Binomial:", "Spread:"};
     size_t task;
 
-    for (size_t i = 0; i < 2; i++)
-        if (copied_by(pushed[i], &task) != 0)
-            FAIL("%s: data was pulled", pushed[i]);
-    for (size_t i = 0; i < 2; i++) {
-        unsigned long long bytes = copied_by(pulled[i], &task);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        unsigned long long bytes;
+        char name[64];
 
+        snprintf(name, sizeof name, ":Push%s", rows[i]);
+        if (copied_by(name, &task) != 0)
+            FAIL("%s: data was pulled", name);
+        snprintf(name, sizeof name, ":Pull%s", rows[i]);
+        bytes = copied_by(name, &task);
         /* Task 0 gets its part of the gather, others at least a block of the broadcast and of the
-         * scatter. */
+         * scatter; everybody one of each other member's in an all-to-all. */
         if (bytes == 0 && i == 0) {
             printf("SKIP: no copies between processes\n");
             return 77;
         }
-        if (bytes < (task == 0 ? BYTES : 2 * BYTES))
-            FAIL("%s: only %llu bytes were pulled", pulled[i], bytes);
+        if (bytes < (task == 0 || i == 3 ? BYTES : 2 * BYTES))
+            FAIL("%s: only %llu bytes were pulled", name, bytes);
     }
     return 0;
 }
