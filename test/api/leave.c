@@ -3,6 +3,7 @@
  * had accepted to send still arrives after exit; what it has received is acknowledged.
  *
  *   exit        every task exits, nothing destroyed, nothing pending
+ *   heap        the same, with memory of the shared heap in use
  *   _exit       every task leaves with operations pending
  *   threads     exit while other threads are inside advance
  *   received    a task leaves as soon as it has received: its peer still gets remote_fn
@@ -16,6 +17,7 @@
  *   inside      a task exits in the callback of what it has received: its peer gets remote_fn
  *
  * Run: tasks=1,2,5 args="exit"
+ * Run: tasks=1,2 args="heap"
  * Run: tasks=1,2,5 args="_exit"
  * Run: tasks=1,3 args="threads"
  * Run: tasks=2,3,4 args="received"
@@ -37,6 +39,8 @@
  * Run: tasks=2,4 args="inside"
  * Run: tasks=4 nodes=2 args="inside" env="PAMI_NETWORK=ofi"
  */
+#include <pami/pamix.h>
+
 #include "api_test.h"
 
 #include <pthread.h>
@@ -240,6 +244,14 @@ static void one_leaves(void)
     exit(0);
 }
 
+static void use_heap(void)
+{
+    void *block;
+
+    CHECK_OK(PAMIX_Mem_alloc(job.client, 4096, 0, PAMIX_MEM_LOCAL, &block));
+    memset(block, 1, 4096);
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "exit";
@@ -263,7 +275,9 @@ int main(int argc, char **argv)
     relays = strcmp(how, "relay") == 0;
     if (relays)
         relay();
-    if (strcmp(how, "exit") != 0)
+    if (strcmp(how, "heap") == 0)
+        use_heap();
+    else if (strcmp(how, "exit") != 0)
         leave_when_received(how);
     return 0;
 }

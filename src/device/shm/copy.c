@@ -100,10 +100,8 @@ static bool probe(struct shm_device *device, uint32_t index)
 
 void shm_copy_init(struct shm_device *device)
 {
-    const char *preloaded = getenv("LD_PRELOAD"); /* valgrind loads a library of its own */
-
     device->joint = (uint8_t)option_choice(OPT_SHM_JOINT_COPY);
-    if (device->joint == JOINT_COPY_AUTO && preloaded != NULL && strstr(preloaded, "vgpreload"))
+    if (device->joint == JOINT_COPY_AUTO && segment_is_watched())
         device->joint = JOINT_COPY_OFF;
 }
 

@@ -40,6 +40,9 @@
 /* What the heaps of a host take of the address space at most, and how they are aligned. */
 #define HEAPS_MOST ((uint64_t)16 << 40)
 #define HEAP_ALIGN ((uint64_t)HEAP_ALIGNMENT_MOST)
+/* Of a heap under memcheck, unless an option says otherwise. It looks for pointers in all that is
+ * mapped when a program ends that has not destroyed its clients, and makes all pages by that. */
+#define HEAP_WATCHED ((uint64_t)256 << 20)
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
@@ -69,6 +72,13 @@ static uint64_t limit_of(int resource)
                                                                                : UINT64_MAX;
 }
 
+bool segment_is_watched(void)
+{
+    const char *preloaded = getenv("LD_PRELOAD"); /* valgrind loads a library of its own */
+
+    return preloaded != NULL && strstr(preloaded, "vgpreload") != NULL;
+}
+
 /* Bytes of one heap: as the option says, else main memory, within what the system allows. */
 static uint64_t heap_size(uint64_t segment_bytes, uint32_t members)
 {
@@ -76,7 +86,9 @@ static uint64_t heap_size(uint64_t segment_bytes, uint32_t members)
     uint64_t file = limit_of(RLIMIT_FSIZE);
     uint64_t most = HEAPS_MOST / members;
 
-    if (bytes == 0)
+    if (bytes == 0 && segment_is_watched())
+        bytes = HEAP_WATCHED;
+    else if (bytes == 0)
         bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     file = file > segment_bytes ? (file - segment_bytes) / members : 0;
     most = most < file ? most : file;

@@ -93,6 +93,9 @@ int segment_open(const struct segment_params *params, struct segment **segment, 
                  size_t size);
 void segment_close(struct segment *segment);
 
+/* Whether this process runs under memcheck, which believes what it has seen the process do. */
+bool segment_is_watched(void);
+
 /*
  * Addresses for a heap, aligned to HEAP_ALIGNMENT_MOST and not accessible, so that locking all
  * memory or writing a core touches nothing. To be mapped over, and unmapped by the caller. Or NULL.
