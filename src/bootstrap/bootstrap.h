@@ -52,6 +52,7 @@ struct bootstrap {
     const struct bootstrap_ops *ops;
     uint32_t task, tasks, servers;
     uint32_t node, nodes; /* as the launcher says; numbered by first task from 0 */
+    uint32_t run;         /* not 0: the node of each task is task / run % nodes */
     uint32_t *local_tasks;
     uint32_t local_count, local_servers, local_index;
     uint32_t *node_map;          /* of tasks, then servers; NULL: ask ops->node_of */

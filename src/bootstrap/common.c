@@ -116,6 +116,19 @@ static int ids_make_dense(uint32_t *ids, uint32_t tasks, uint32_t *nodes)
     return 0;
 }
 
+/* The run of tasks that goes to each node in turn; 0: there is no such thing. */
+static uint32_t find_run(const uint32_t *ids, uint32_t tasks, uint32_t nodes)
+{
+    uint32_t run = 0;
+
+    while (run < tasks && ids[run] == 0)
+        run++;
+    for (uint32_t i = 0; i < tasks; i++)
+        if (ids[i] != i / run % nodes)
+            return 0;
+    return run;
+}
+
 int bootstrap_set_nodes(struct bootstrap *bootstrap, uint32_t *ids)
 {
     uint32_t i, count = 0, all = bootstrap->tasks + bootstrap->servers;
@@ -125,6 +138,7 @@ int bootstrap_set_nodes(struct bootstrap *bootstrap, uint32_t *ids)
         return -ENOMEM;
     }
     bootstrap->node = ids[bootstrap->task];
+    bootstrap->run = find_run(ids, bootstrap->tasks, bootstrap->nodes);
     for (i = 0; i < all; i++)
         count += ids[i] == bootstrap->node;
     bootstrap->local_tasks = malloc(count * sizeof *bootstrap->local_tasks);

@@ -374,6 +374,7 @@ static int nodes_by_map(struct bootstrap *base, const struct pmi1_map *map)
 
     base->node = pmi1_map_node(map, base->task);
     base->nodes = base->tasks < map->round ? last + 1 : map->nodes;
+    base->run = pmi1_map_run(map);
     base->local_count = pmi1_map_local(map, base->node, base->tasks, NULL);
     base->local_tasks = malloc(base->local_count * sizeof *base->local_tasks);
     if (base->local_tasks == NULL)

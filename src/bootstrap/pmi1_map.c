@@ -123,6 +123,14 @@ uint32_t pmi1_map_node(const struct pmi1_map *map, uint32_t task)
     return block->node + (task - block->task) / block->each;
 }
 
+uint32_t pmi1_map_run(const struct pmi1_map *map)
+{
+    for (uint32_t i = 1; i < map->blocks; i++)
+        if (map->block[i].each != map->block[0].each)
+            return 0;
+    return map->block[0].each;
+}
+
 uint32_t pmi1_map_local(const struct pmi1_map *map, uint32_t node, uint32_t tasks, uint32_t *list)
 {
     const struct pmi1_block *block = &map->block[map->blocks - 1];

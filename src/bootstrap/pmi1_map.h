@@ -35,6 +35,9 @@ bool pmi1_map_read(const char *text, struct pmi1_map *map);
 
 uint32_t pmi1_map_node(const struct pmi1_map *map, uint32_t task);
 
+/* How many tasks in turn each node gets, where that is the same for all; else 0. */
+uint32_t pmi1_map_run(const struct pmi1_map *map);
+
 /* The tasks below `tasks` on a node, ascending; returns their number. `list` NULL: only that. */
 uint32_t pmi1_map_local(const struct pmi1_map *map, uint32_t node, uint32_t tasks, uint32_t *list);
 

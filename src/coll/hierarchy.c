@@ -163,8 +163,8 @@ static void drop_links(struct build *build)
 struct way hierarchy_way(const struct build *build, uint32_t root)
 {
     const struct levels *levels = build->levels;
-    uint32_t domain = levels->domain[root];
-    uint32_t index = levels->position[root] - levels->start[domain];
+    uint32_t domain = levels_domain(levels, root);
+    uint32_t index = levels_index(levels, root);
     uint32_t set = index < levels->sets && option_choice(OPT_COLL_LEADERS) == 0 ? index : 0;
 
     return (struct way){

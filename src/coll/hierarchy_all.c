@@ -27,7 +27,6 @@ static void gather_in_vector(struct build *build, const struct collective *from,
                              const struct store *store)
 {
     const struct levels *levels = build->levels;
-    const uint32_t *ranks = levels->order + levels->start[levels->own];
     uint64_t *sizes = hierarchy_numbers(build, build_locals(build));
     uint64_t *starts = hierarchy_numbers(build, build_locals(build));
     struct collective part = hierarchy_like(from, PAMI_XFER_ALLGATHERV, 0);
@@ -36,7 +35,7 @@ static void gather_in_vector(struct build *build, const struct collective *from,
 
     for (uint32_t i = 0; starts != NULL && i < build_locals(build); i++) {
         starts[i] = at;
-        sizes[i] = store->sizes[ranks[i]];
+        sizes[i] = store->sizes[levels_rank(levels, levels->own, i)];
         at += sizes[i];
     }
     part.own_bytes = from->own_bytes;
@@ -137,8 +136,8 @@ static void sort_out(void *cookie)
 
     for (uint32_t domain = 0; domain < levels->domains; domain++)
         for (uint32_t member = 0; member < locals; member++)
-            for (uint32_t i = levels->start[domain]; i < levels->start[domain + 1]; i++) {
-                memcpy(to, member_block(x, member, levels->order[i]), x->block);
+            for (uint32_t i = 0, count = levels_count(levels, domain); i < count; i++) {
+                memcpy(to, member_block(x, member, levels_rank(levels, domain, i)), x->block);
                 to += x->block;
             }
 }
@@ -151,10 +150,12 @@ static void sort_in(void *cookie)
     uint32_t locals = levels_count(levels, levels->own);
     const char *from = x->arrived;
 
-    for (uint32_t i = 0; i < x->size; i++)
-        for (uint32_t member = 0; member < locals; member++) {
-            memcpy(member_block(x, member, levels->order[i]), from, x->block);
-            from += x->block;
+    for (uint32_t domain = 0; domain < levels->domains; domain++)
+        for (uint32_t i = 0, count = levels_count(levels, domain); i < count; i++) {
+            uint32_t rank = levels_rank(levels, domain, i);
+
+            for (uint32_t member = 0; member < locals; member++, from += x->block)
+                memcpy(member_block(x, member, rank), from, x->block);
         }
 }
 
@@ -211,7 +212,7 @@ static void exchange_among(struct build *build, const struct collective *from,
     uint64_t unit = build_locals(build) * from->bytes;
 
     for (uint32_t i = 0; starts != NULL && i < levels->domains; i++) {
-        starts[i] = levels->start[i] * unit;
+        starts[i] = levels_start(levels, i) * unit;
         sizes[i] = levels_count(levels, i) * unit;
     }
     send = hierarchy_packed(&send, starts);

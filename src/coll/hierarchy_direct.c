@@ -21,7 +21,7 @@ static uint64_t *sizes_but(struct build *build, uint32_t but, uint64_t bytes)
     uint64_t *sizes = hierarchy_numbers(build, build->group->size);
 
     for (uint32_t rank = 0; sizes != NULL && rank < build->group->size; rank++)
-        sizes[rank] = build->levels->domain[rank] == but ? 0 : bytes;
+        sizes[rank] = levels_domain(build->levels, rank) == but ? 0 : bytes;
     return sizes;
 }
 
@@ -30,7 +30,7 @@ static struct area_map blocks_here(const struct build *build, const struct area_
 {
     struct area_map here = *map;
 
-    here.base = area_place(map, build->levels->start[build->levels->own], 0).address;
+    here.base = area_place(map, levels_rank(build->levels, build->levels->own, 0), 0).address;
     return here;
 }
 

@@ -241,7 +241,6 @@ static bool all_equal(const uint64_t *sizes, uint32_t count)
 static void blocks_out(struct build *build, const struct collective *from, char *blocks)
 {
     const struct levels *levels = build->levels;
-    const uint32_t *ranks = levels->order + levels->start[levels->own];
     bool equal = all_equal(from->recv_bytes, build->group->size);
     struct collective part =
         hierarchy_like(from, equal ? PAMI_XFER_SCATTER : PAMI_XFER_SCATTERV, 0);
@@ -253,7 +252,7 @@ static void blocks_out(struct build *build, const struct collective *from, char 
 
     for (uint32_t i = 0; starts != NULL && i < build_locals(build); i++) {
         starts[i] = at;
-        sizes[i] = from->recv_bytes[ranks[i]];
+        sizes[i] = from->recv_bytes[levels_rank(levels, levels->own, i)];
         at += sizes[i];
     }
     part.in_place = false;

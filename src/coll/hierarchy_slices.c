@@ -113,12 +113,11 @@ static void sliced_broadcast(struct build *build, const struct collective *from,
 {
     const struct area_map own = slice_of(slices, &from->recv);
     const struct levels *levels = build->levels;
-    uint32_t domain = levels->domain[from->root];
+    uint32_t domain = levels_domain(levels, from->root);
     bool here = domain == levels->own;
 
     if (here && !build_is_alone(build))
-        hierarchy_broadcast(build, levels->local, from,
-                            levels->position[from->root] - levels->start[domain]);
+        hierarchy_broadcast(build, levels->local, from, levels_index(levels, from->root));
     if (slices->leads)
         slice_among(build, from, PAMI_XFER_BROADCAST, domain, slices, &own, &own);
     if (!here && !build_is_alone(build))
@@ -158,8 +157,8 @@ static void slices_to_root(struct build *build, const struct collective *from,
 static void sliced_reduce(struct build *build, const struct collective *from, struct slices *slices)
 {
     const struct levels *levels = build->levels;
-    uint32_t domain = levels->domain[from->root];
-    uint32_t root = levels->position[from->root] - levels->start[domain];
+    uint32_t domain = levels_domain(levels, from->root);
+    uint32_t root = levels_index(levels, from->root);
     bool here = domain == levels->own;
     struct area_map part, into;
 

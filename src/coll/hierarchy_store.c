@@ -15,8 +15,10 @@ static uint64_t place_domain(struct store *store, uint32_t domain, uint64_t at)
     const struct levels *levels = store->levels;
 
     store->starts[domain] = at;
-    for (uint32_t i = levels->start[domain]; i < levels->start[domain + 1]; i++)
-        at += bytes_of(store, levels->order[i]);
+    if (store->sizes == NULL)
+        return at + levels_count(levels, domain) * store->equal;
+    for (uint32_t i = 0, count = levels_count(levels, domain); i < count; i++)
+        at += store->sizes[levels_rank(levels, domain, i)];
     return at;
 }
 
@@ -91,7 +93,7 @@ struct area_map store_domain(const struct store *store, uint32_t domain)
 
     if (store->own)
         return hierarchy_equal(map.base + store->starts[domain], store->equal);
-    map.base = area_place(&map, store->levels->start[domain], 0).address;
+    map.base = area_place(&map, levels_rank(store->levels, domain, 0), 0).address;
     return map;
 }
 
@@ -103,9 +105,10 @@ static void copy_blocks(const struct store *store, bool pack)
     for (uint32_t domain = 0; domain < levels->domains; domain++) {
         struct message_place inside = {.address = store->map.base + store->starts[domain]};
 
-        for (uint32_t i = levels->start[domain]; i < levels->start[domain + 1]; i++) {
-            uint64_t bytes = bytes_of(store, levels->order[i]);
-            struct message_place outside = area_place(&store->user, levels->order[i], 0);
+        for (uint32_t i = 0, count = levels_count(levels, domain); i < count; i++) {
+            uint32_t rank = levels_rank(levels, domain, i);
+            uint64_t bytes = bytes_of(store, rank);
+            struct message_place outside = area_place(&store->user, rank, 0);
 
             place_copy(pack ? &inside : &outside, pack ? &outside : &inside, bytes);
             inside.address = (char *)inside.address + bytes;

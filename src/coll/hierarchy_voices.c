@@ -45,7 +45,7 @@ void voices_inside(struct build *build, struct voices *voices, pami_xfer_type_t 
 
 void voices_say(struct voices *voices, uint32_t rank, uint64_t from, uint64_t bytes)
 {
-    if (voices->levels->domain[rank] == voices->levels->own)
+    if (levels_domain(voices->levels, rank) == voices->levels->own)
         return;
     voices->sends[rank] = voices->first ? bytes : 0;
     voices->from[rank] = from;
@@ -53,7 +53,7 @@ void voices_say(struct voices *voices, uint32_t rank, uint64_t from, uint64_t by
 
 void voices_hear(struct voices *voices, uint32_t domain, uint64_t to, uint64_t bytes)
 {
-    uint32_t rank = voices->levels->order[voices->levels->start[domain]];
+    uint32_t rank = levels_rank(voices->levels, domain, 0);
 
     if (domain == voices->levels->own)
         return;
@@ -85,7 +85,7 @@ static struct voices *make_voices(struct build *build, const struct collective *
     if (build->error != 0)
         return NULL;
     for (uint32_t i = 0; i < size; i++) /* so many messages there may be */
-        numbers[i] = build->levels->domain[i] != build->levels->own;
+        numbers[i] = levels_domain(build->levels, i) != build->levels->own;
     *voices = (struct voices){
         .levels = build->levels,
         .whole = *whole,
@@ -104,7 +104,7 @@ static void say_token(void *cookie)
 {
     struct voices *voices = cookie;
 
-    for (uint32_t rank = 0; rank < voices->levels->start[voices->levels->domains]; rank++)
+    for (uint32_t rank = 0; rank < levels_size(voices->levels); rank++)
         voices_say(voices, rank, 0, 1);
 }
 
@@ -131,7 +131,7 @@ static void say_gathered(void *cookie)
     const struct store *store = voices->store;
     uint64_t start = store->starts[voices->levels->own];
 
-    for (uint32_t rank = 0; rank < voices->levels->start[voices->levels->domains]; rank++)
+    for (uint32_t rank = 0; rank < levels_size(voices->levels); rank++)
         voices_say(voices, rank, start, store->starts[voices->levels->own + 1] - start);
 }
 
@@ -150,7 +150,7 @@ static void gather_inside(struct build *build, struct voices *voices)
         starts[i] = at;
         sizes[i] = store->equal;
         if (store->sizes != NULL)
-            sizes[i] = store->sizes[levels->order[levels->start[levels->own] + i]];
+            sizes[i] = store->sizes[levels_rank(levels, levels->own, i)];
         at += sizes[i];
     }
     part.bytes = 0;
@@ -193,7 +193,7 @@ static void say_parts(void *cookie)
 {
     struct voices *voices = cookie;
     const struct levels *levels = voices->levels;
-    uint32_t size = levels->start[levels->domains], locals = levels->local->size;
+    uint32_t size = levels_size(levels), locals = levels->local->size;
     uint64_t block = voices->whole.bytes;
     char *to = voices->parts;
 
@@ -204,11 +204,11 @@ static void say_parts(void *cookie)
     }
 }
 
-static void take_block(const struct voices *voices, uint32_t position, char *block)
+static void take_block(const struct voices *voices, uint32_t rank, char *block)
 {
     const struct area_map *recv = &voices->whole.recv;
     const struct message_place from = {.address = block};
-    const struct message_place to = area_place(recv, voices->levels->order[position], 0);
+    const struct message_place to = area_place(recv, rank, 0);
 
     place_copy(&to, &from, voices->whole.bytes);
 }
@@ -217,14 +217,20 @@ static void finish_alltoall(void *cookie)
 {
     struct voices *voices = cookie;
     const struct levels *levels = voices->levels;
-    uint32_t first = levels->start[levels->own], rank = levels->order[first + levels->local->rank];
     uint64_t block = voices->whole.bytes;
+    uint64_t own = levels_rank(levels, levels->own, levels->local->rank) * block;
 
-    for (uint32_t i = 0; block != 0 && i < levels->start[levels->domains]; i++)
-        if (i >= first && i < levels->start[levels->own + 1])
-            take_block(voices, i, voices->inside + (i - first) * voices->stride + rank * block);
-        else
-            take_block(voices, i, voices->outside + i * block);
+    for (uint32_t domain = 0; block != 0 && domain < levels->domains; domain++) {
+        char *from = voices->outside + levels_start(levels, domain) * block;
+        uint64_t step = block;
+
+        if (domain == levels->own) {
+            from = voices->inside + own;
+            step = voices->stride;
+        }
+        for (uint32_t i = 0, count = levels_count(levels, domain); i < count; i++)
+            take_block(voices, levels_rank(levels, domain, i), from + i * step);
+    }
 }
 
 static void alltoall(struct build *build, struct voices *voices)
@@ -244,7 +250,7 @@ static void alltoall(struct build *build, struct voices *voices)
     voices_inside(build, voices, PAMI_XFER_ALLGATHER, &send, &inside, voices->stride);
     hierarchy_act(build, say_parts, voices);
     for (uint32_t i = 0; i < voices->levels->domains; i++)
-        voices_hear(voices, i, voices->levels->start[i] * block,
+        voices_hear(voices, i, levels_start(voices->levels, i) * block,
                     levels_count(voices->levels, i) * block);
     voices_between(build, voices);
     hierarchy_act(build, finish_alltoall, voices);

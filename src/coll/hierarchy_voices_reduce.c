@@ -64,7 +64,7 @@ static void say_combined(void *cookie)
 {
     struct voices *voices = cookie;
 
-    for (uint32_t rank = 0; rank < voices->levels->start[voices->levels->domains]; rank++)
+    for (uint32_t rank = 0; rank < levels_size(voices->levels); rank++)
         voices_say(voices, rank, voices->levels->own * voices->whole.bytes, voices->whole.bytes);
 }
 
@@ -106,7 +106,7 @@ static void say_blocks(void *cookie)
     struct voices *voices = cookie;
     uint64_t start = 0;
 
-    for (uint32_t rank = 0; rank < voices->levels->start[voices->levels->domains]; rank++) {
+    for (uint32_t rank = 0; rank < levels_size(voices->levels); rank++) {
         voices_say(voices, rank, start, voices->whole.send_bytes[rank]);
         start += voices->whole.send_bytes[rank];
     }
@@ -116,7 +116,7 @@ static void finish_reduce_scatter(void *cookie)
 {
     struct voices *voices = cookie;
     const struct levels *levels = voices->levels;
-    uint32_t rank = levels->order[levels->start[levels->own] + levels->local->rank];
+    uint32_t rank = levels_rank(levels, levels->own, levels->local->rank);
     uint64_t bytes = voices->whole.own_bytes;
 
     memcpy(own_operand(voices, bytes), voices->inside + block_start(voices, rank), bytes);
@@ -146,13 +146,14 @@ static void say_total(void *cookie)
     const struct levels *levels = voices->levels;
     uint64_t bytes = voices->whole.bytes;
 
-    memset(voices->sends, 0, levels->start[levels->domains] * sizeof(voices->sends[0]));
+    memset(voices->sends, 0, levels_size(levels) * sizeof(voices->sends[0]));
     if (!voices->first || bytes == 0)
         return;
     accumulate(voices, true, voices->inside, levels->local->size, bytes);
     memcpy(own_operand(voices, bytes), voices->result, bytes);
-    for (uint32_t i = levels->start[levels->own + 1]; i < levels->start[levels->domains]; i++)
-        voices_say(voices, levels->order[i], levels->own * bytes, bytes);
+    for (uint32_t domain = levels->own + 1; domain < levels->domains; domain++)
+        for (uint32_t i = 0; i < levels_count(levels, domain); i++)
+            voices_say(voices, levels_rank(levels, domain, i), levels->own * bytes, bytes);
 }
 
 static void finish_scan(void *cookie)

@@ -3,6 +3,7 @@
  */
 #include "coll/levels.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "coll/coll.h"
@@ -27,77 +28,87 @@ static uint32_t leaders_channel(uint32_t depth, uint32_t set, bool equal)
     return depth != 0 ? COLL_CHANNEL_INNER + depth - 1 : COLL_CHANNEL_LEADERS + (equal ? 0 : set);
 }
 
-/* The index of a domain known by `id`, a new one at the end of ids[0..*count). */
-static uint32_t index_of(uint32_t *ids, uint32_t *count, uint32_t id)
-{
-    uint32_t index = 0;
-
-    while (index < *count && ids[index] != id)
-        index++;
-    if (index == *count)
-        ids[(*count)++] = id;
-    return index;
-}
-
-/* `position` holds what is found until the last step, which fills it. */
-static void sort_members(const struct group *group, struct levels *levels)
-{
-    const struct client_core *core = group->geometry->client->core;
-    unsigned level = group_level(group);
+struct members {
     struct locality locality;
-    uint32_t next = 0;
+    const struct topology *topology;
+    unsigned level;
+};
 
-    locality_read(&locality, core);
-    for (uint32_t rank = 0; rank < group->size; rank++) {
-        uint32_t task = endpoint_task(topology_endpoint(group->topology, rank));
+static uint32_t place_of(const void *cookie, uint32_t rank)
+{
+    const struct members *members = cookie;
+    uint32_t task = endpoint_task(topology_endpoint(members->topology, rank));
 
-        levels->domain[rank] =
-            index_of(levels->position, &levels->domains, locality_domain(&locality, level, task));
-    }
-    levels->ordered = true;
-    for (uint32_t domain = 0; domain < levels->domains; domain++) {
-        levels->start[domain] = next;
-        for (uint32_t rank = 0; rank < group->size; rank++)
-            if (levels->domain[rank] == domain)
-                levels->order[next++] = rank;
-    }
-    levels->start[levels->domains] = next;
-    for (uint32_t i = 0; i < group->size; i++) {
-        levels->position[levels->order[i]] = i;
-        levels->ordered = levels->ordered && levels->order[i] == i;
-    }
-    levels->own = levels->domain[group->rank];
+    return locality_domain(&members->locality, members->level, task);
 }
 
-/* True: all domains have as many members. */
-static bool count_sets(struct levels *levels, uint32_t most_sets)
+static int divide(const struct group *group, struct levels *levels)
 {
-    uint32_t least = UINT32_MAX, most = 0;
-
-    for (uint32_t i = 0; i < levels->domains; i++) {
-        uint32_t count = levels_count(levels, i);
-
-        least = count < least ? count : least;
-        most = count > most ? count : most;
-    }
-    levels->sets = least == most || most < most_sets ? most : most_sets;
-    return least == most;
-}
-
-static int make_leaders(struct group *group, struct levels *levels, uint32_t depth, bool equal,
-                        uint32_t *ranks)
-{
-    uint32_t index = levels->position[group->rank] - levels->start[levels->own];
+    struct members members = {.topology = group->topology, .level = group_level(group)};
+    struct division *division = &levels->division;
     int error = 0;
 
-    for (uint32_t set = 0; set < levels->sets && error == 0; set++) {
-        if (levels_leader(levels, levels->own, set) != index)
-            continue;
-        for (uint32_t i = 0; i < levels->domains; i++)
-            ranks[i] = levels->order[levels->start[i] + levels_leader(levels, i, set)];
-        error = group_make_sub(group, leaders_channel(depth, set, equal), ranks, levels->domains,
-                               &levels->leaders[set]);
-    }
+    locality_read(&members.locality, group->geometry->client->core);
+    if (!locality_divide(&members.locality, members.level, group->topology, division))
+        error = division_init_tables(division, group->size, place_of, &members);
+    if (error != 0)
+        return error;
+    levels->domains = division->domains;
+    levels->ordered = division->ordered;
+    levels->own = levels_domain(levels, group->rank);
+    return 0;
+}
+
+/* The members of the own domain. */
+static int make_local(struct group *group, struct levels *levels, uint32_t depth)
+{
+    uint32_t count = levels_count(levels, levels->own), first = levels_rank(levels, levels->own, 0);
+    uint32_t *ranks;
+    int error;
+
+    if (levels->ordered || levels->division.run == 1)
+        return group_make_sub_evenly(group, COLL_CHANNEL_LOCAL + depth, first,
+                                     levels->ordered ? 1 : levels->domains, count, &levels->local);
+    ranks = malloc(count * sizeof(*ranks));
+    for (uint32_t i = 0; ranks != NULL && i < count; i++)
+        ranks[i] = levels_rank(levels, levels->own, i);
+    error = ranks != NULL
+                ? group_make_sub(group, COLL_CHANNEL_LOCAL + depth, ranks, count, &levels->local)
+                : -ENOMEM;
+    free(ranks);
+    return error;
+}
+
+/* A set in which this member leads. */
+static int make_set(struct group *group, struct levels *levels, uint32_t channel, uint32_t set)
+{
+    const struct division *division = &levels->division;
+    uint32_t *ranks;
+    int error;
+
+    if (division->run != 0 && division->lead == 0 &&
+        set < levels_count(levels, levels->domains - 1)) /* the smallest */
+        return group_make_sub_evenly(group, channel, levels_rank(levels, 0, set), division->run,
+                                     levels->domains, &levels->leaders[set]);
+    ranks = malloc(levels->domains * sizeof(*ranks));
+    for (uint32_t i = 0; ranks != NULL && i < levels->domains; i++)
+        ranks[i] = levels_rank(levels, i, levels_leader(levels, i, set));
+    error = ranks != NULL
+                ? group_make_sub(group, channel, ranks, levels->domains, &levels->leaders[set])
+                : -ENOMEM;
+    free(ranks);
+    return error;
+}
+
+/* `equal`: all domains have as many members. */
+static int make_leaders(struct group *group, struct levels *levels, uint32_t depth, bool equal)
+{
+    uint32_t index = levels_index(levels, group->rank);
+    int error = 0;
+
+    for (uint32_t set = 0; set < levels->sets && error == 0; set++)
+        if (levels_leader(levels, levels->own, set) == index)
+            error = make_set(group, levels, leaders_channel(depth, set, equal), set);
     return error;
 }
 
@@ -125,21 +136,19 @@ static int make_nodes(struct group *group, struct levels *levels)
 
 static int make_groups(struct group *group, struct levels *levels)
 {
-    uint32_t depth = depth_of(group), first = levels->start[levels->own];
-    uint32_t *ranks = malloc(levels->domains * sizeof(*ranks));
-    bool equal = count_sets(levels, sets_at(depth));
+    uint32_t depth = depth_of(group), least, most;
     int error;
 
+    division_extremes(&levels->division, &least, &most);
+    levels->sets = least == most || most < sets_at(depth) ? most : sets_at(depth);
     levels->leaders = calloc(levels->sets, sizeof(levels->leaders[0]));
-    error = ranks != NULL && levels->leaders != NULL ? 0 : -1;
+    if (levels->leaders == NULL)
+        return -ENOMEM;
+    error = make_local(group, levels, depth);
     if (error == 0)
-        error = group_make_sub(group, COLL_CHANNEL_LOCAL + depth, levels->order + first,
-                               levels_count(levels, levels->own), &levels->local);
-    if (error == 0)
-        error = make_leaders(group, levels, depth, equal, ranks);
+        error = make_leaders(group, levels, depth, least == most);
     if (error == 0 && depth == 0 && group->size <= LEVELS_NODES_MAX && only_nodes(group))
         error = make_nodes(group, levels);
-    free(ranks);
     return error;
 }
 
@@ -149,34 +158,28 @@ uint32_t levels_voice(const struct levels *levels, const struct group *group, ui
 
     if (rank >= group->size)
         return endpoint;
-    return topology_endpoint(group->topology, levels->order[levels->start[levels->domain[rank]]]);
+    return topology_endpoint(group->topology, levels_rank(levels, levels_domain(levels, rank), 0));
 }
 
 void levels_free(struct levels *levels)
 {
-    if (levels != NULL)
-        free(levels->leaders);
+    if (levels == NULL)
+        return;
+    division_finish(&levels->division);
+    free(levels->leaders);
     free(levels);
 }
 
 const struct levels *levels_of(struct group *group)
 {
     struct levels *levels = group->state->levels;
-    size_t size = group->size;
-    uint32_t *memory;
 
     if (levels != NULL)
         return levels;
-    levels = calloc(1, sizeof(*levels) + (4 * size + 1) * sizeof(*memory));
+    levels = calloc(1, sizeof(*levels));
     if (levels == NULL)
         return NULL;
-    memory = (uint32_t *)(void *)(levels + 1);
-    levels->order = memory;
-    levels->domain = memory + size;
-    levels->position = memory + 2 * size;
-    levels->start = memory + 3 * size;
-    sort_members(group, levels);
-    if (levels->domains < 2 || make_groups(group, levels) != 0) {
+    if (divide(group, levels) != 0 || levels->domains < 2 || make_groups(group, levels) != 0) {
         levels_free(levels);
         return NULL;
     }

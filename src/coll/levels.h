@@ -12,7 +12,7 @@
  * In `nodes` a domain has one voice: a message of any of its members counts as one of its first
  * member. Who speaks for it is agreed upon inside the domain.
  *
- * Domains are numbered in the order of their first members, members of a domain in that of ranks.
+ * How domains and their members are numbered, and when that takes memory: division.h.
  */
 #ifndef LIBPAMI_COLL_LEVELS_H
 #define LIBPAMI_COLL_LEVELS_H
@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coll/division.h"
 #include "geometry/geometry.h"
 
 /* Members whose answers are kept in a word. */
@@ -32,11 +33,8 @@ struct levels {
                              * nodes; or NULL */
     uint32_t sets;
     uint32_t domains, own;
-    bool ordered;       /* `order` is 0, 1, 2 ...: domains have consecutive ranks */
-    uint32_t *start;    /* [domains + 1]: where a domain begins in `order` */
-    uint32_t *order;    /* [size]: ranks, domain after domain */
-    uint32_t *domain;   /* [size]: of each rank */
-    uint32_t *position; /* [size]: of each rank in `order` */
+    bool ordered; /* domains have consecutive ranks */
+    struct division division;
 };
 
 /* Made at the first use, and then the group's. NULL: it does not divide, or out of memory. */
@@ -48,9 +46,37 @@ void levels_free(struct levels *levels);
  * order; the endpoint itself where it is no member. */
 uint32_t levels_voice(const struct levels *levels, const struct group *group, uint32_t endpoint);
 
+static inline uint32_t levels_size(const struct levels *levels)
+{
+    return levels->division.size;
+}
+
+static inline uint32_t levels_domain(const struct levels *levels, uint32_t rank)
+{
+    return division_domain(&levels->division, rank);
+}
+
+/* Which of the members of its domain a rank is. */
+static inline uint32_t levels_index(const struct levels *levels, uint32_t rank)
+{
+    return division_index(&levels->division, rank);
+}
+
+/* The rank of a member of a domain. */
+static inline uint32_t levels_rank(const struct levels *levels, uint32_t domain, uint32_t index)
+{
+    return division_rank(&levels->division, domain, index);
+}
+
+/* Members of the domains before this one, and of this one. */
+static inline uint32_t levels_start(const struct levels *levels, uint32_t domain)
+{
+    return division_start(&levels->division, domain);
+}
+
 static inline uint32_t levels_count(const struct levels *levels, uint32_t domain)
 {
-    return levels->start[domain + 1] - levels->start[domain];
+    return division_count(&levels->division, domain);
 }
 
 /* The leader of a domain in a set, among the members of the domain. */

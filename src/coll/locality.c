@@ -14,7 +14,8 @@
 #include "util/hash.h"
 #include "util/option.h"
 
-/* Larger groups have no levels: finding them takes time and memory for each member. */
+/* Larger groups have no levels where these are not arithmetic: finding them takes time and memory
+ * for each member. */
 #define LEVELS_MEMBERS_MAX 8192u
 #define LEAVES_MAX (1u << 20)
 
@@ -97,6 +98,20 @@ uint32_t locality_domain(const struct locality *locality, unsigned level, uint32
     return locality->machine == NULL ? 0 : machine_domain(locality->machine, level, task);
 }
 
+bool locality_divide(const struct locality *locality, unsigned level,
+                     const struct topology *topology, struct division *division)
+{
+    const struct bootstrap *bootstrap = locality->bootstrap;
+
+    if (locality->count[level] != 0)
+        return division_init_regular(division, topology, locality->inner[level],
+                                     locality->leaves / locality->inner[level]);
+    if (level != LEVEL_NODE)
+        return locality->machine == NULL && division_init_regular(division, topology, 1, 1);
+    return bootstrap->run != 0 &&
+           division_init_regular(division, topology, bootstrap->run, bootstrap->nodes);
+}
+
 /* ---- groups ---- */
 
 /* What is remembered: PLACES_KNOWN, whether all are on one node, whether a network is between them,
@@ -141,9 +156,12 @@ static uint32_t count_domains(const struct locality *locality, unsigned level,
 {
     static char present;
     struct u64map domains = {0};
+    struct division division;
     uint32_t rank = 0, count;
     int error = 0;
 
+    if (locality_divide(locality, level, topology, &division))
+        return division.domains;
     for (; rank < topology->size; rank++) {
         error = u64map_put(&domains, domain_of(locality, level, topology, rank), &present);
         if (error != 0 || (rank > LEVELS_MEMBERS_MAX && domains.count > 1))
@@ -171,15 +189,18 @@ static unsigned find_level(const struct locality *locality, const struct topolog
 static bool is_consecutive(const struct locality *locality, unsigned level,
                            const struct topology *topology)
 {
-    uint32_t domains = count_domains(locality, level, topology), changes = 0, last = 0;
+    uint32_t changes = 0, last = 0;
+    struct division division;
 
+    if (locality_divide(locality, level, topology, &division))
+        return division.ordered;
     for (uint32_t rank = 0; rank < topology->size; rank++) {
         uint32_t domain = domain_of(locality, level, topology, rank);
 
         changes += rank == 0 || domain != last;
         last = domain;
     }
-    return changes == domains;
+    return changes == count_domains(locality, level, topology);
 }
 
 static int find_places(const struct client_core *core, const struct topology *topology)

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coll/division.h"
 #include "context/context.h"
 
 enum level {
@@ -44,6 +45,10 @@ int locality_read(struct locality *locality, const struct client_core *core);
 /* A number for the domain that a task is in, equal for those in the same. Meaningful for levels
  * inside a node for the tasks of one node. */
 uint32_t locality_domain(const struct locality *locality, unsigned level, uint32_t task);
+
+/* Divides members by a level, where that is arithmetic (division.h). */
+bool locality_divide(const struct locality *locality, unsigned level,
+                     const struct topology *topology, struct division *division);
 
 /* Of a core, made when it is first asked for and freed with the core's geometries. NULL: unknown.
  * Any thread. */

@@ -99,17 +99,20 @@ struct group_sub {
 };
 
 static int list_members(const struct group *parent, const uint32_t *ranks, uint32_t count,
-                        uint32_t *endpoints, uint32_t *own)
+                        struct topology *topology)
 {
-    *own = TOPOLOGY_NO_RANK;
-    for (uint32_t i = 0; i < count; i++) {
-        if (ranks[i] >= parent->size)
-            return -EINVAL;
-        if (ranks[i] == parent->rank)
-            *own = i;
-        endpoints[i] = topology_endpoint(parent->topology, ranks[i]);
+    uint32_t *endpoints = calloc(count, sizeof(*endpoints));
+    int error = endpoints != NULL ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; i < count && error == 0; i++) {
+        error = ranks[i] < parent->size ? 0 : -EINVAL;
+        if (error == 0)
+            endpoints[i] = topology_endpoint(parent->topology, ranks[i]);
     }
-    return *own != TOPOLOGY_NO_RANK ? 0 : -EINVAL;
+    if (error == 0)
+        error = topology_init_list(topology, endpoints, count);
+    free(endpoints);
+    return error == -EEXIST ? -EINVAL : error;
 }
 
 static void sub_free(struct group_sub *sub)
@@ -121,51 +124,75 @@ static void sub_free(struct group_sub *sub)
     free(sub);
 }
 
-int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
-                   struct group **group)
+/* `topology` is taken over, also on error. */
+static int make_sub(struct group *parent, uint32_t channel, struct topology *topology,
+                    struct group **group)
 {
-    struct coll_state *top = parent->state;
-    struct group_sub *sub;
-    uint32_t *endpoints;
-    uint32_t own;
-    int error;
+    struct coll_state *top = parent->state->top->state;
+    uint32_t own = topology_rank(topology, parent->context->endpoint);
+    struct group_sub *sub = calloc(1, sizeof(*sub));
+    struct coll_state *state = calloc(1, sizeof(*state));
 
-    while (top->parent != NULL)
-        top = top->parent;
-    if (channel == 0 || channel >= GROUP_CHANNELS || count == 0)
-        return -EINVAL;
-    if (top->subs[channel] != NULL)
-        return -EEXIST;
-    sub = calloc(1, sizeof(*sub));
-    endpoints = calloc(count, sizeof(*endpoints));
-    error = sub != NULL && endpoints != NULL ? 0 : -ENOMEM;
-    if (error == 0)
-        error = list_members(parent, ranks, count, endpoints, &own);
-    if (error == 0)
-        error = topology_init_list(&sub->topology, endpoints, count);
-    free(endpoints);
-    if (error != 0) {
+    if (sub == NULL || state == NULL || own == TOPOLOGY_NO_RANK) {
+        int error = own == TOPOLOGY_NO_RANK ? -EINVAL : -ENOMEM;
+
+        topology_finish(topology);
         free(sub);
-        return error == -EEXIST ? -EINVAL : error;
+        free(state);
+        return error;
     }
-    sub->group.state = calloc(1, sizeof(*sub->group.state));
-    if (sub->group.state == NULL) {
-        sub_free(sub);
-        return -ENOMEM;
-    }
-    list_init(&sub->group.state->reserved);
-    sub->group.state->parent = parent->state;
-    sub->group.state->top = parent->state->top;
+    list_init(&state->reserved);
+    state->parent = parent->state;
+    state->top = parent->state->top;
+    sub->topology = *topology;
+    sub->group.state = state;
     sub->group.geometry = parent->geometry;
     sub->group.context = parent->context;
     sub->group.topology = &sub->topology;
     sub->group.rank = own;
-    sub->group.size = count;
+    sub->group.size = topology->size;
     sub->group.identity = parent->identity;
     sub->group.channel = channel;
     top->subs[channel] = &sub->group;
     *group = &sub->group;
     return 0;
+}
+
+static int check_sub(const struct group *parent, uint32_t channel, uint32_t count)
+{
+    if (channel == 0 || channel >= GROUP_CHANNELS || count == 0)
+        return -EINVAL;
+    return parent->state->top->state->subs[channel] != NULL ? -EEXIST : 0;
+}
+
+int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
+                   struct group **group)
+{
+    struct topology topology;
+    int error = check_sub(parent, channel, count);
+
+    if (error == 0)
+        error = list_members(parent, ranks, count, &topology);
+    return error != 0 ? error : make_sub(parent, channel, &topology, group);
+}
+
+int group_make_sub_evenly(struct group *parent, uint32_t channel, uint32_t first, uint32_t step,
+                          uint32_t count, struct group **group)
+{
+    struct topology topology;
+    uint32_t *ranks;
+    int error = check_sub(parent, channel, count);
+
+    if (error != 0)
+        return error;
+    if (topology_init_part(&topology, parent->topology, first, step, count))
+        return make_sub(parent, channel, &topology, group);
+    ranks = calloc(count, sizeof(*ranks));
+    for (uint32_t i = 0; ranks != NULL && i < count; i++)
+        ranks[i] = first + i * step;
+    error = ranks != NULL ? group_make_sub(parent, channel, ranks, count, group) : -ENOMEM;
+    free(ranks);
+    return error;
 }
 
 /* ---- groups come and go ---- */

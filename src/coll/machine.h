@@ -120,6 +120,11 @@ int machine_make(struct group *group, const struct algorithm *row, struct collec
 int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
                    struct group **group);
 
+/* The same of `count` ranks, each `step` behind the one before. Takes no time and memory for each
+ * member where the parent's topology takes none. */
+int group_make_sub_evenly(struct group *parent, uint32_t channel, uint32_t first, uint32_t step,
+                          uint32_t count, struct group **group);
+
 /* All members of a group are tasks of one node. Remembered; the same on all members. */
 bool group_on_one_node(const struct group *group);
 

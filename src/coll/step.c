@@ -46,9 +46,9 @@ static uint32_t speaker(const struct instance *instance, uint32_t voice, uint32_
 {
     const struct group *group = instance->machine.group;
     const struct levels *levels = levels_above(instance);
-    uint32_t domain = levels->domain[topology_rank(group->topology, voice)];
+    uint32_t domain = levels_domain(levels, topology_rank(group->topology, voice));
 
-    return i < levels_count(levels, domain) ? levels->order[levels->start[domain] + i] : NOBODY;
+    return i < levels_count(levels, domain) ? levels_rank(levels, domain, i) : NOBODY;
 }
 
 /* None of them will say anything any more. */

@@ -103,6 +103,26 @@ int topology_init_list(struct topology *topology, const uint32_t *endpoints, uin
     return error;
 }
 
+bool topology_init_part(struct topology *topology, const struct topology *whole, uint32_t first,
+                        uint32_t step, uint32_t count)
+{
+    uint32_t contexts = whole->contexts, task, offset;
+
+    if (whole->kind != TOPOLOGY_STRIDE)
+        return false;
+    task = whole->first + first / contexts * (uint32_t)whole->stride;
+    offset = whole->offset + first % contexts;
+    if (step % contexts == 0 || count == 1) {
+        topology_init_stride(topology, task, whole->stride * (int32_t)(step / contexts), count,
+                             offset, 1);
+        return true;
+    }
+    if (step != 1 || first % contexts != 0 || count % contexts != 0)
+        return false;
+    topology_init_stride(topology, task, whole->stride, count / contexts, offset, contexts);
+    return true;
+}
+
 void topology_finish(struct topology *topology)
 {
     free(topology->endpoints);

@@ -42,6 +42,11 @@ void topology_init_stride(struct topology *topology, uint32_t first, int32_t str
  */
 int topology_init_list(struct topology *topology, const uint32_t *endpoints, uint32_t size);
 
+/* Members first, first + step, ... of another one: `count` of them, all below its size. False where
+ * that needs a list. */
+bool topology_init_part(struct topology *topology, const struct topology *whole, uint32_t first,
+                        uint32_t step, uint32_t count);
+
 void topology_finish(struct topology *topology);
 
 /* rank < size */

@@ -115,8 +115,39 @@ static void test_set_nodes(void **state)
     assert_int_equal(sim.local_index, 2);
     for (i = 0; i < 3; i++)
         assert_int_equal(sim.local_tasks[i], local[i]);
+    assert_int_equal(sim.run, 0);
     free(sim.local_tasks);
     free(sim.node_map);
+}
+
+/* Where as many tasks in turn go to each node, that is found. */
+static void test_runs(void **state)
+{
+    static const struct {
+        uint32_t nodes[8], tasks, run;
+    } maps[] = {
+        {{3, 3, 3, 3}, 4, 4},
+        {{5, 5, 5, 1, 1, 1, 2, 2}, 8, 3},
+        {{5, 1, 2, 5, 1, 2, 5, 1}, 8, 1},
+        {{7, 7, 8, 8, 7, 7, 8}, 7, 2},
+        {{7, 7, 8, 8, 8}, 5, 0},
+        {{7, 7, 8, 7, 7}, 5, 0},
+        {{1, 2, 2}, 3, 0},
+        {{1, 1, 2, 3}, 4, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
+        struct bootstrap sim = {.task = 0, .tasks = maps[i].tasks};
+        uint32_t *ids = malloc(sizeof maps[i].nodes);
+
+        assert_non_null(ids);
+        memcpy(ids, maps[i].nodes, sizeof maps[i].nodes);
+        assert_int_equal(bootstrap_set_nodes(&sim, ids), 0);
+        assert_int_equal(sim.run, maps[i].run);
+        free(sim.local_tasks);
+        free(sim.node_map);
+    }
 }
 
 /* Lists of the tasks of a node, by nodes of any number. */
@@ -165,8 +196,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing),   cmocka_unit_test(test_something),
-        cmocka_unit_test(test_set_nodes), cmocka_unit_test(test_mark_node),
-        cmocka_unit_test(test_set_job),
+        cmocka_unit_test(test_set_nodes), cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_mark_node), cmocka_unit_test(test_set_job),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

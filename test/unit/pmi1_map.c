@@ -20,12 +20,15 @@ static bool expect_same(const char *text, uint32_t tasks, const uint32_t *ids)
 {
     struct pmi1_map map;
     uint32_t list[TASKS];
-    uint32_t total = 0;
+    uint32_t total = 0, run;
 
     if (!pmi1_map_read(text, &map))
         return false;
-    for (uint32_t i = 0; i < tasks; i++)
+    run = pmi1_map_run(&map);
+    for (uint32_t i = 0; i < tasks; i++) {
         assert_int_equal(pmi1_map_node(&map, i), ids[i]);
+        assert_true(run == 0 || ids[i] == i / run % map.nodes);
+    }
     for (uint32_t node = 0; node < map.nodes && node < TASKS; node++) {
         uint32_t count = pmi1_map_local(&map, node, tasks, list);
 

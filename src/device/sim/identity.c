@@ -37,6 +37,7 @@ void sim_identity_fill(struct sim_network *network, uint32_t task)
     bootstrap->tasks = tasks;
     bootstrap->node = node;
     bootstrap->nodes = (tasks - 1) / per_node + 1;
+    bootstrap->run = per_node;
     bootstrap->local_tasks = &network->identity[first];
     bootstrap->local_count = tasks - first < per_node ? tasks - first : per_node;
     bootstrap->local_index = task - first;
