@@ -9,7 +9,10 @@
 
 /* A slab stops growing here, unless a single object is larger. */
 #define SLAB_BYTES_MAX (256u << 10)
+/* The first slab has so many objects, or fewer, but two, where these are large: most contexts have
+ * few in use at a time. */
 #define FIRST_OBJECTS 16
+#define FIRST_BYTES 4096u
 
 struct pool_slab {
     struct pool_slab *next;
@@ -19,6 +22,15 @@ struct pool_slab {
 static size_t round_up(size_t value, size_t align)
 {
     return (value + align - 1) & ~(align - 1);
+}
+
+static size_t first_objects(const struct pool *pool)
+{
+    size_t fitting = pool->stride != 0 ? FIRST_BYTES / pool->stride : 0;
+
+    if (fitting < 2)
+        return 2;
+    return fitting < FIRST_OBJECTS ? fitting : FIRST_OBJECTS;
 }
 
 void pool_init(struct pool *pool, size_t object_size, size_t align)
@@ -31,7 +43,7 @@ void pool_init(struct pool *pool, size_t object_size, size_t align)
     pool->slabs = NULL;
     pool->stride = round_up(object_size, align);
     pool->align = align;
-    pool->grow = FIRST_OBJECTS;
+    pool->grow = first_objects(pool);
     pool->used = 0;
 }
 
@@ -45,7 +57,7 @@ void pool_finish(struct pool *pool)
         free(slab);
     }
     pool->free = NULL;
-    pool->grow = FIRST_OBJECTS;
+    pool->grow = first_objects(pool);
     pool->used = 0;
 }
 
