@@ -214,6 +214,7 @@ int client_create_with(const char *name, struct bootstrap *bootstrap,
         atomic_fetch_add(&client_own_clocks, 1);
     client->core.yield = YIELD_NEVER;
     client->core.simulated = now != NULL;
+    client->core.network = client->core.simulated && bootstrap->nodes > 1;
     error = tuned_offer(&client->core, client->key);
     if (error == 0)
         error = open_device(client, device, private_params);
