@@ -466,6 +466,8 @@ void arena_drop(struct arena *arena)
 {
     struct device *device = core_heap_device(arena->shared->context->core);
 
+    while (arena->holds != NULL)
+        shared_let_go(arena->holds);
     if (arena->state == ARENA_READY)
         arena_say_done_before(arena, ARENA_OVER); /* A5: the last store to it */
     if (arena->block != NULL)

@@ -120,6 +120,14 @@ enum arena_state {
 struct shared;
 struct arena;
 
+/* Runs that have numbers, and so ticks, but are not handed out to machines yet: the first of these
+ * ticks. What comes after it waits. */
+struct arena_hold {
+    struct arena_hold *next; /* of the arena; in any order */
+    struct arena *arena;     /* NULL: holds nothing */
+    uint64_t tick;
+};
+
 /* Between memory of this member and memory of another one, inside the call: 0, or negative errno.
  * No bytes: could it be done? */
 typedef int arena_copier(const struct arena *arena, uint32_t member, bool put, void *near,
@@ -157,7 +165,8 @@ struct arena {
     void *block;          /* leader: what the heap has given */
     char *memory;         /* as mapped here */
     uint64_t reserved;    /* all ticks handed out to machines are before this one */
-    struct list machines; /* in tick order; the first one runs */
+    struct list machines; /* in tick order; the first one runs, unless it is held */
+    struct arena_hold *holds;
     /* All members are as far as that; and must be, before the own memory of a slice is written. */
     struct arena_position known_done;
     uint64_t line_used[ARENA_SLICES];          /* the lines: ticks */
@@ -404,6 +413,16 @@ static inline void arena_say_done_before(const struct arena *arena, uint64_t tic
 }
 
 struct arena *arena_find(struct shared *shared, uint64_t identity, uint32_t channel);
+
+/* hold.c: the first tick that is held, or a later one than all. */
+uint64_t arena_look_held(const struct arena *arena);
+
+/* Something before this tick has still to be handed out. Without an arena nothing waits. */
+static inline bool arena_is_held(const struct arena *arena, uint64_t tick)
+{
+    return unlikely(arena->holds != NULL) && arena->state == ARENA_READY &&
+           arena_look_held(arena) < tick;
+}
 
 static inline bool arena_is_behind(struct arena_position a, struct arena_position b)
 {

@@ -39,16 +39,18 @@ static size_t ask_members(struct arena *arena, const struct shared_machine *mach
     return arena->size - 1;
 }
 
-/* Or what says that ticks are over, and must wait until the others are done with them. */
+/* Or what says that ticks are over, and must wait until the others are done with them. What is held
+ * waits for this member itself. */
 static const struct shared_machine *next_of(const struct arena *arena)
 {
     const struct shared_machine *machine = first_of(arena);
 
-    if (machine != NULL && machine->started)
-        return machine;
-    if (list_empty(&arena->machines) || arena->state != ARENA_READY)
-        return NULL;
-    return list_entry(arena->machines.next, struct shared_machine, link);
+    if (machine == NULL || !machine->started) {
+        if (list_empty(&arena->machines) || arena->state != ARENA_READY)
+            return NULL;
+        machine = list_entry(arena->machines.next, struct shared_machine, link);
+    }
+    return arena_is_held(arena, machine->tick) ? NULL : machine;
 }
 
 static bool wants_to_ask(struct arena *arena, const struct shared_machine *machine, bool now)
@@ -82,14 +84,14 @@ void shared_asked(struct shared *shared, const struct flight_head *head, uint64_
 {
     struct arena *arena = arena_find(shared, head->identity, head->word & FLIGHT_CHANNEL_MASK);
     const struct shared_machine *machine = arena != NULL ? first_of(arena) : NULL;
+    uint64_t tick, held;
 
     if (arena == NULL || arena->state != ARENA_READY)
         return;
     /* It may never have had a tick that the other one waits for it to be done with. */
-    if (machine != NULL)
-        arena_say_done_before(arena, machine->tick);
-    else
-        arena_say_done_before(arena, arena_tick(over));
+    tick = machine != NULL ? machine->tick : arena_tick(over);
+    held = arena_look_held(arena);
+    arena_say_done_before(arena, held < tick ? held : tick);
 }
 
 /* ---- the answer ---- */

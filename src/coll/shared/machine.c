@@ -69,6 +69,7 @@ static void set_segments(struct shared_machine *machine)
 static void take_tick(struct shared_machine *machine, uint64_t tick)
 {
     struct arena *arena = machine->arena;
+    struct list *before = arena->machines.prev;
 
     machine->tick = tick;
     machine->posted = machine->taken = machine->staged = machine->pieces = 0;
@@ -77,10 +78,14 @@ static void take_tick(struct shared_machine *machine, uint64_t tick)
     machine->counted = machine->started = false;
     machine->abandoned = false;
     machine->failure = PAMI_SUCCESS;
-    machine->follows_gap = tick - arena->reserved >= GROUP_BLOCK + 1;
-    arena->reserved = tick + 1;
+    machine->follows_gap = tick - arena->reserved >= GROUP_BLOCK + 1; /* or one was held before */
+    if (likely(arena->reserved <= tick))
+        arena->reserved = tick + 1;
     machine->stamp = (tick + 1) << ARENA_CHECK_BITS | machine->check;
-    list_push_back(&arena->machines, &machine->link);
+    while (before != &arena->machines &&
+           unlikely(list_entry(before, struct shared_machine, link)->tick > tick))
+        before = before->prev;
+    list_push_front(before, &machine->link);
 }
 
 void shared_reset(struct shared_machine *machine, struct arena *arena,
@@ -409,7 +414,7 @@ HOT static int run_arena(struct arena *arena)
             list_entry(arena->machines.next, struct shared_machine, link);
         pami_result_t result = PAMI_SUCCESS;
 
-        if (!machine->started)
+        if (!machine->started || arena_is_held(arena, machine->tick))
             break;
         if (machine->row != NULL)
             machine->counted = shared_is_counted(machine);
@@ -490,7 +495,8 @@ bool shared_is_next(const struct shared_machine *machine)
     struct arena *arena = machine->arena;
 
     return arena->state == ARENA_READY && machine->segments != 0 && !arena->shared->running &&
-           arena->machines.next == &machine->link && shared_may_write(machine);
+           arena->machines.next == &machine->link && !arena_is_held(arena, machine->tick) &&
+           shared_may_write(machine);
 }
 
 HOT void shared_start(struct shared_machine *machine)

@@ -21,6 +21,7 @@
 
 struct shared_run {
     struct machine machine;
+    struct shared *owner; /* its geometry may have gone when it is released */
     struct shared_machine shared;
     struct collective collective;
     struct fallback fallback;
@@ -124,7 +125,7 @@ static void fill_call(struct shared_run *run)
 
 static void run_free(struct shared_run *run)
 {
-    pool_put(&run->machine.group->context->shared->runs, run);
+    pool_put(&run->owner->runs, run);
 }
 
 static void finish(struct shared_run *run, pami_result_t result)
@@ -324,7 +325,7 @@ static bool reads_later(const struct shared_run *run)
            run->shared.way == TREE;
 }
 
-static struct arena *arena_of(struct group *group)
+struct arena *shared_arena(struct group *group)
 {
     struct coll_state *state = group->state;
 
@@ -336,7 +337,7 @@ static struct arena *arena_of(struct group *group)
 /* Take the tick of the arena, if it can do this at all. */
 HOT static void take_ticks(struct shared_run *run)
 {
-    struct arena *arena = arena_of(run->machine.group);
+    struct arena *arena = shared_arena(run->machine.group);
     struct shared_call *call = &run->shared.call;
 
     if (run->again && shared_again(&run->shared, arena_tick(run->machine.sequence))) {
@@ -357,14 +358,29 @@ HOT static void take_ticks(struct shared_run *run)
 
 /*
  * Collectives of an arena run in the order of their ticks, on all members the same. One that is
- * part of a composition takes its ticks when the composition starts, as it takes its numbers.
- * Several runs of one machine, in a pipeline, are alone with each other in their order.
+ * part of a composition takes its tick when the composition starts, as it takes its number. In one
+ * of a program, where it may run several times, it takes them one by one, and the arena is held for
+ * the next (ticket.h).
  */
 static void reserve(struct machine *machine, uint32_t runs)
 {
     machine_reserve(machine, runs);
     if (runs == 1)
         take_ticks(run_of(machine));
+}
+
+static int reset(struct machine *machine, struct collective *given)
+{
+    struct shared_run *run = run_of(machine);
+
+    if (run->running || run->abandoned) {
+        collective_release(given);
+        return -EBUSY;
+    }
+    collective_release(&run->collective);
+    run->collective = *given;
+    run->again = run->keeps = false;
+    return 0;
 }
 
 /* A run begins: it has its place in the order of the geometry's collectives. */
@@ -456,6 +472,7 @@ HOT static bool repeats(const struct machine *machine)
 
 static const struct machine_ops shared_machine_ops = {
     .name = "shared",
+    .reset = reset,
     .reserve = reserve,
     .start = start,
     .release = release,
@@ -521,6 +538,7 @@ int shared_make(struct group *group, const struct algorithm *row, struct collect
         return -ENOMEM;
     }
     machine_init(&run->machine, &shared_machine_ops, group);
+    run->owner = group->context->shared;
     run->fallback = (struct fallback){.done = fallback_done};
     run->running = run->has_ticks = run->keeps = run->in_rest = false;
     run->rest = NULL;

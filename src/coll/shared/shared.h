@@ -122,9 +122,9 @@ static inline bool shared_can(const struct arena *arena, const struct shared_cal
 }
 
 /*
- * Prepares a machine for a tick: members do this in the same order for each arena. It communicates
- * nothing. The call is copied, unless it is
- * the machine's own; what it points at stays the caller's.
+ * Prepares a machine for a tick: members do this in the order of ticks in each arena, or hold those
+ * that come later. It communicates nothing. The call is copied, unless it is the machine's own;
+ * what it points at stays the caller's.
  */
 void shared_reset(struct shared_machine *machine, struct arena *arena,
                   const struct shared_call *call, uint64_t tick,
@@ -154,6 +154,15 @@ void shared_give_up(struct shared_machine *machine);
  * count on this one's arrival in the arena of the geometry itself, where it did not run. */
 void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, bool counts);
 
+/* The same of a program's composition that has failed because of `why`: in the arena of the
+ * geometry itself. */
+void shared_skip_runs(struct shared *shared, uint64_t identity, uint64_t next, pami_result_t why);
+
+/* hold.c: the tick of this number is the first that the hold keeps what comes later from, in the
+ * group's arena, which is made when there is none; then a later one. And none any more. */
+void shared_hold(struct group *group, struct arena_hold *hold, uint64_t number);
+void shared_let_go(struct arena_hold *hold);
+
 /* ---- doubt.c: see ask.h ---- */
 
 /* What members believe of the collective they ask about is in the check of the word. */
@@ -176,6 +185,8 @@ bool shared_has_not_come(const struct shared_machine *machine, enum arena_kind k
  * messages; see above. */
 bool shared_run_is(const struct machine *machine);
 bool shared_run_fell_back(const struct machine *machine);
+/* The arena of a group, made when there is none. NULL: out of memory. */
+struct arena *shared_arena(struct group *group);
 bool shared_run_is_there(const struct machine *machine);
 bool shared_run_misses(const struct machine *machine, uint32_t endpoint);
 /* So many members with a processor each would go along a tree. */

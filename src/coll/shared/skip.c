@@ -57,6 +57,14 @@ void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, bool c
     }
 }
 
+void shared_skip_runs(struct shared *shared, uint64_t identity, uint64_t next, pami_result_t why)
+{
+    struct arena *arena = arena_find(shared, identity, 0);
+
+    if (arena != NULL)
+        skip_before(arena, arena_tick(next) << ARENA_CHECK_BITS, why, false);
+}
+
 void shared_abandon(struct shared_machine *machine, pami_result_t result)
 {
     struct arena *arena = machine->arena;
