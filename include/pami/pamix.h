@@ -287,8 +287,24 @@ static __inline__ uint32_t PAMIX_Mem_compare_swap4(void *cast, uint32_t test, ui
  * geometry. A machine may be started again when its function has run, with the same arguments or
  * after another reset.
  *
- * Machines run over messages. All calls: own the context, which must outlive the machine. Wrong
- * arguments are PAMI_INVAL with a text.
+ * What is started counts as one collective in each of its geometries, however many links it has
+ * there, and takes its place among them when it is started. Members that build something else, or
+ * start it in another order, end with an error, and agree again about what comes next, as long as
+ * it has at most 256 runs in a geometry; one by an algorithm that is itself a pipeline of others
+ * (PipelinedReduceBroadcast) counts as 128.
+ *
+ * Machines run in shared memory where the algorithm does, and Auto takes it where PAMI_Collective
+ * would; hierarchical and aggregated algorithms are for PAMI_Collective only. Runs in the shared
+ * memory of a geometry follow one another, links in their order, segment after segment. So what is
+ * started later on that geometry, a plain collective too, waits for all runs of a composition
+ * there, and for all that these wait for in other geometries: do not start a composition and then
+ * do something by collectives of one of its geometries that another member needs to start its own
+ * part. Stages of a pipeline whose links are in one geometry take turns there; a second geometry of
+ * the same members lets reduces of the next segment go on beside broadcasts of this one.
+ *
+ * A geometry that is destroyed while a machine runs on it goes when that is complete; the machine
+ * cannot be started afterwards, but must be destroyed. All calls: own the context, which must
+ * outlive the machine. Wrong arguments are PAMI_INVAL with a text.
  */
 typedef void *pamix_machine_t;
 
@@ -302,13 +318,15 @@ pami_result_t PAMIX_Machine_create(pami_context_t context, pami_algorithm_t algo
 /*
  * Bind it to arguments, as in PAMI_Collective: *cmd is read during the call, what it points to
  * lives until the machine is complete. Also for links and stages of compositions, while they do not
- * run. PAMI_EAGAIN: it runs, or has failed and still has something under way.
+ * run. The first reset chooses the algorithm. PAMI_EAGAIN: it runs, or has failed and still has
+ * something under way: advance and try again.
  */
 pami_result_t PAMIX_Machine_reset(pamix_machine_t machine, const pami_collective_t *cmd);
 
 /*
- * Start it; fn(context, cookie, result) runs from advance when it is complete. PAMI_INVAL: it has
- * no arguments, or is part of a composition; PAMI_EAGAIN: it runs.
+ * Start it; fn(context, cookie, result) runs from advance when it is complete. PAMI_INVAL: it, or a
+ * link or stage, has no arguments, its geometry has been destroyed, or it is part of a composition;
+ * PAMI_EAGAIN: it runs, or has failed and still has something under way; PAMI_ENOMEM.
  */
 pami_result_t PAMIX_Machine_start(pamix_machine_t machine, pami_event_function fn, void *cookie);
 
@@ -331,7 +349,7 @@ typedef pami_result_t (*pamix_segment_function)(pamix_machine_t stage, size_t in
  * A machine that runs segments 0, 1, ... of a long operation, segment i on stages[i % count]: so at
  * most `count` are in flight. All stages are built alike; they become its own. The number of
  * segments is set by PAMIX_Pipeline_reset, which binds the stages to the first ones; it is the same
- * on all members.
+ * on all members, and stays while a composition around the pipeline runs.
  */
 pami_result_t PAMIX_Pipeline_create(pami_context_t context, pamix_machine_t stages[], size_t count,
                                     pamix_segment_function segment, void *cookie,

@@ -38,6 +38,15 @@ struct coll_operation {
     struct repeat_key key;
 };
 
+/* What a program's composition has of the numbers of a geometry while it runs (pamix.h). */
+struct coll_block {
+    struct list link; /* in coll.blocks */
+    struct group *group;
+    struct machine *machine; /* the whole */
+    uint64_t first, end;
+    bool gave_up; /* as in an operation */
+};
+
 /* What a context keeps of the table of algorithms. */
 struct coll_rows {
     struct select_table select;
@@ -56,6 +65,7 @@ struct coll {
     struct pool instances;    /* struct instance */
     struct pool operations;   /* struct coll_operation */
     struct list started;      /* operations that are not complete */
+    struct list blocks;       /* of compositions that are not complete */
     struct list running;      /* instances */
     struct list lingering;    /* that failed, for which p2p still has something under way */
     struct flow_memory *kept; /* of flows that failed, while any instance lingers */
@@ -90,6 +100,7 @@ _Static_assert(COLL_CHANNEL_LEADERS + COLL_LEADER_SETS <= GROUP_CHANNELS, "chann
 
 struct coll_state {
     struct list reserved;               /* machines of this group that have numbers of their own */
+    struct list tickets;                /* numbers for machines that have none yet (ticket.h) */
     struct arena *arena;                /* of shared memory, NULL until used */
     struct levels *levels;              /* levels.h; NULL until used */
     struct aggregate_member *aggregate; /* of the geometry itself; NULL until used */

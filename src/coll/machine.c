@@ -17,6 +17,7 @@
 #include "coll/gone.h"
 #include "coll/levels.h"
 #include "coll/shared/arena.h"
+#include "coll/ticket.h"
 #include "util/log.h"
 #include "util/option.h"
 
@@ -45,6 +46,24 @@ void group_block_end(struct group *group)
     if (top->sequence == top->state->block)
         top->sequence++;
     top->sequence = (top->sequence + GROUP_BLOCK - 1) / GROUP_BLOCK * GROUP_BLOCK;
+}
+
+void group_block_cancel(struct group *group, uint64_t first)
+{
+    group->state->top->state->in_block = false;
+    group->state->top->sequence = first;
+}
+
+void machine_reserve_at(struct machine *machine, uint64_t number)
+{
+    struct group *group = machine->group;
+    uint64_t next = group->sequence;
+
+    group->state->in_block = true;
+    group->state->block = group->sequence = number;
+    machine->ops->reserve(machine, 1);
+    group->state->in_block = false;
+    group->sequence = next;
 }
 
 HOT void machine_reserve(struct machine *machine, uint32_t runs)
@@ -142,6 +161,7 @@ static int make_sub(struct group *parent, uint32_t channel, struct topology *top
         return error;
     }
     list_init(&state->reserved);
+    list_init(&state->tickets);
     state->parent = parent->state;
     state->top = parent->state->top;
     sub->topology = *topology;
@@ -219,6 +239,7 @@ static int group_opened(struct group *group)
     if (group->state == NULL)
         return -ENOMEM;
     list_init(&group->state->reserved);
+    list_init(&group->state->tickets);
     group->state->top = group;
     am_group_opened(group);
     if (group->geometry->attributes[0] != 0)
@@ -347,7 +368,7 @@ struct machine *coll_reserved(const struct group *group, uint32_t channel, uint3
         if (ahead % machine->step == 0 && ahead / machine->step < machine->numbers)
             return machine;
     }
-    return NULL;
+    return tickets_find(&group->state->tickets, sequence);
 }
 
 static struct coll_operation *operation_of(const struct group *top, uint32_t sequence)
@@ -364,21 +385,49 @@ static struct coll_operation *operation_of(const struct group *top, uint32_t seq
     return NULL;
 }
 
+static struct coll_block *block_of(const struct group *top, uint32_t sequence)
+{
+    struct list *item;
+
+    list_for_each (item, &top->context->coll->blocks) {
+        struct coll_block *block = list_entry(item, struct coll_block, link);
+
+        if (block->group == top &&
+            sequence - (uint32_t)block->first < (uint32_t)(block->end - block->first))
+            return block;
+    }
+    return NULL;
+}
+
+static void give_up(struct group *group, struct machine *machine, uint32_t sequence,
+                    uint64_t number, bool *gave_up, pami_result_t why)
+{
+    struct group *top = group->state->top;
+
+    if (*gave_up)
+        return;
+    if (why == PAMI_INVAL) {
+        *gave_up = true;
+        coll_tells(top, sequence);
+        flight_abort_all(top, (uint32_t)number, why);
+    }
+    machine->ops->give_up(machine, engine_aborted(group, why == PAMI_INVAL));
+}
+
 bool coll_give_up(struct group *group, uint32_t sequence, pami_result_t why)
 {
     struct group *top = group->state->top;
     struct coll_operation *operation = operation_of(top, sequence);
+    struct coll_block *block;
 
-    if (operation == NULL)
-        return false;
-    if (operation->gave_up)
+    if (operation != NULL) {
+        give_up(group, operation->machine, sequence, operation->number, &operation->gave_up, why);
         return true;
-    if (why == PAMI_INVAL) {
-        operation->gave_up = true;
-        coll_tells(top, sequence);
-        flight_abort_all(top, (uint32_t)operation->number, why);
     }
-    operation->machine->ops->give_up(operation->machine, engine_aborted(group, why == PAMI_INVAL));
+    block = block_of(top, sequence);
+    if (block == NULL)
+        return false;
+    give_up(group, block->machine, sequence, block->first, &block->gave_up, why);
     return true;
 }
 
@@ -401,6 +450,7 @@ int coll_attach(struct context *context)
     coll->context = context;
     coll->ask_ns = (uint64_t)(option_seconds(OPT_COLL_ASK) * 1e9);
     list_init(&coll->started);
+    list_init(&coll->blocks);
     list_init(&coll->flows);
     list_init(&coll->running);
     list_init(&coll->handed);

@@ -20,8 +20,9 @@
  * run by itself takes the first number of the next block when it starts. Machines inside a
  * composition start in an order that may differ between members, so the composition opens a block
  * when it starts itself and reserves their numbers there (`reserve`), and each run takes the next
- * of its own. Sub-groups number in the block of the geometry's own group. Messages carry the lower
- * half of a number.
+ * of its own. Sub-groups number in the block of the geometry's own group. Compositions of programs
+ * have a block in each of their geometries, and tickets for what runs there (ticket.h). Messages
+ * carry the lower half of a number.
  */
 #ifndef LIBPAMI_COLL_MACHINE_H
 #define LIBPAMI_COLL_MACHINE_H
@@ -40,8 +41,8 @@ struct machine_ops {
     /*
      * Take over the arguments (*given is the machine's afterwards, also on error) and go into the
      * start state. 0, -ENOMEM, or -EBUSY while it runs or still has something under way. NULL: the
-     * machine is not made from an algorithm, or from a row whose runs go in the order of calls,
-     * which is in no composition.
+     * machine is not made from an algorithm, or from a row whose runs go in the order of calls, on
+     * several levels, which is in no composition of a program.
      */
     int (*reset)(struct machine *machine, struct collective *given);
     /* Numbers for so many runs from the groups of this machine and those below it. */
@@ -92,6 +93,12 @@ static inline void machine_init(struct machine *machine, const struct machine_op
  */
 bool group_block_begin(struct group *group);
 void group_block_end(struct group *group);
+
+/* Nothing has been reserved since the number `first`, with which it began. */
+void group_block_cancel(struct group *group, uint64_t first);
+
+/* A run of the machine has its numbers from `number` on, which were taken in an earlier block. */
+void machine_reserve_at(struct machine *machine, uint64_t number);
 
 /* `reserve` of machines that have numbers themselves. */
 void machine_reserve(struct machine *machine, uint32_t runs);

@@ -1,45 +1,28 @@
 /*
  * Machines as users see them: PAMIX_Machine_*, PAMIX_Chain_*, PAMIX_Pipeline_*.
  *
- * A handle is a struct user. A simple one is a machine itself that passes everything on to the
- * machine of the row, which its first reset makes and later ones reuse: so it can be a link before
- * it has arguments. The others hold a chain or a pipeline of the machines of other handles.
+ * A handle is a struct user (user.h). A simple one is a machine itself that passes everything on to
+ * the machine of the row: so it can be a link before it has arguments. The others hold a chain or a
+ * pipeline of the machines of other handles. How they start and end is in compose_start.c.
  */
 #include <errno.h>
 #include <stdlib.h>
 
-#include <pami/pamix.h>
-
-#include "coll/coll.h"
-#include "coll/collective.h"
+#include "coll/algorithm.h"
 #include "coll/compose.h"
+#include "coll/flow.h"
 #include "coll/handle.h"
-#include "coll/machine.h"
 #include "coll/select.h"
+#include "coll/user.h"
 #include "util/error.h"
 
 #define USER_MAGIC UINT64_C(0x70616d69786d6163)
 
-struct user {
-    uint64_t magic;
-    struct machine simple; /* of a simple one */
-    struct machine *inner; /* what runs: the row's machine, a chain, a pipeline; NULL: no reset */
-    struct context *context;
-    struct group *group;
-    pami_algorithm_t algorithm; /* of a simple one, else 0 */
-    const struct algorithm *row;
-    bool owned;   /* part of a composition */
-    bool running; /* started by itself */
-    pami_event_function fn;
-    void *cookie;
-    /* of pipelines */
-    pamix_segment_function segment;
-    void *segment_cookie;
-    size_t count;
-    struct user *parts[];
-};
+/* Numbers of a run of a composition inside: two parts for each segment. */
+#define WIDTH_WHOLE 2u
+#define WIDTH_SEGMENTS (2u * FLOW_SEGMENTS_MAX)
 
-static struct user *user_from_handle(const char *function, pamix_machine_t handle)
+struct user *user_from_handle(const char *function, pamix_machine_t handle)
 {
     struct user *user = handle;
 
@@ -49,77 +32,41 @@ static struct user *user_from_handle(const char *function, pamix_machine_t handl
     return NULL;
 }
 
-/* ---- simple machines ---- */
-
-static struct user *user_of(struct machine *simple)
-{
-    return container_of(simple, struct user, simple);
-}
-
-static void inner_done(struct machine *inner, pami_result_t result)
-{
-    struct user *user = inner->cookie;
-
-    user->simple.done(&user->simple, result);
-}
-
-static void simple_reserve(struct machine *machine, uint32_t runs)
-{
-    struct user *user = user_of(machine);
-
-    if (user->inner != NULL)
-        user->inner->ops->reserve(user->inner, runs);
-}
-
-static void simple_start(struct machine *machine)
-{
-    struct user *user = user_of(machine);
-
-    if (user->inner == NULL) {
-        machine->done(machine, error_set(PAMI_INVAL, "PAMIX_Machine_start: machine: a link or "
-                                                     "stage has no arguments"));
-        return;
-    }
-    user->inner->ops->start(user->inner);
-}
-
-static void simple_give_up(struct machine *machine, pami_result_t result)
-{
-    struct user *user = user_of(machine);
-
-    if (user->inner != NULL)
-        user->inner->ops->give_up(user->inner, result);
-}
-
-static void simple_release(struct machine *machine)
-{
-    struct user *user = user_of(machine);
-
-    if (user->inner != NULL)
-        user->inner->ops->release(user->inner);
-    user->magic = 0;
-    free(user);
-}
-
-static const struct machine_ops simple_ops = {
-    .name = "user",
-    .reserve = simple_reserve,
-    .start = simple_start,
-    .release = simple_release,
-    .give_up = simple_give_up,
-};
-
-static struct user *user_new(struct context *context, size_t parts)
+static struct user *user_new(struct context *context, size_t parts, size_t blocks)
 {
     struct user *user = calloc(1, sizeof(*user) + parts * sizeof(user->parts[0]));
 
     if (user == NULL)
         return NULL;
+    user->blocks = calloc(blocks + 1, sizeof(user->blocks[0]));
+    if (user->blocks == NULL) {
+        free(user);
+        return NULL;
+    }
     user->magic = USER_MAGIC;
     user->context = context;
     user->count = parts;
     return user;
 }
+
+static void user_free(struct user *user)
+{
+    if (user != NULL)
+        free(user->blocks);
+    free(user);
+}
+
+/* It has runs in this geometry. */
+static void add_group(struct user *user, struct group *group)
+{
+    for (size_t i = 0; i < user->block_count; i++)
+        if (user->blocks[i].group == group)
+            return;
+    list_init(&user->blocks[user->block_count].link);
+    user->blocks[user->block_count++].group = group;
+}
+
+/* ---- simple machines ---- */
 
 pami_result_t PAMIX_Machine_create(pami_context_t handle, pami_algorithm_t algorithm,
                                    pamix_machine_t *machine)
@@ -140,12 +87,11 @@ pami_result_t PAMIX_Machine_create(pami_context_t handle, pami_algorithm_t algor
     if (algorithm_handle_type(algorithm) >= PAMI_XFER_AMBROADCAST)
         return error_set(PAMI_INVAL, "%s: algorithm: active-message collectives are no machines",
                          function);
-    user = user_new(context, 0);
+    user = user_new(context, 0, 1);
     if (user == NULL)
         return error_set(PAMI_ENOMEM, "%s: out of memory", function);
-    machine_init(&user->simple, &simple_ops, group);
-    user->group = group;
-    user->algorithm = algorithm;
+    user_make_simple(user, group, algorithm);
+    add_group(user, group);
     *machine = user;
     return PAMI_SUCCESS;
 }
@@ -165,19 +111,23 @@ static pami_result_t choose_row(struct user *user, const struct collective *coll
     if (user->inner != NULL)
         row = user->row;
     else if (row == NULL)
-        row = select_row_of_messages(&user->context->coll->rows->select, user->group, collective);
+        row = select_row_of_one_run(&user->context->coll->rows->select, user->group, collective);
     if (row == NULL)
         return error_set(PAMI_ERROR, "PAMIX_Machine_reset: no algorithm is built in");
-    /* Machines of a composition may start in another order on another member. */
-    if (row->needs & (NEEDS_ONE_NODE | NEEDS_LEVELS | NEEDS_ORDER))
+    /* Their runs have parts in arenas of several levels, or take credits in the order of calls. */
+    if (row->needs & (NEEDS_LEVELS | NEEDS_ORDER))
         return error_set(PAMI_INVAL,
-                         "PAMIX_Machine_reset: machine: %s takes its runs in order, "
-                         "which compositions do not",
+                         "PAMIX_Machine_reset: machine: %s is for PAMI_Collective only: its runs "
+                         "begin in the order of the calls, on all levels, which those of "
+                         "compositions do not",
                          row->name);
     if (algorithm_unmet(row, collective, user->group) != 0)
         return error_set(PAMI_INVAL, "PAMIX_Machine_reset: cmd: %s does not work for these",
                          row->name);
     user->row = row;
+    user->tickets.holds = row->make == shared_make;
+    if (row->make != NULL && row->make != shared_make)
+        user->tickets.width = row->segment == SEGMENT_WHOLE ? WIDTH_WHOLE : WIDTH_SEGMENTS;
     return PAMI_SUCCESS;
 }
 
@@ -190,47 +140,35 @@ pami_result_t PAMIX_Machine_reset(pamix_machine_t handle, const pami_collective_
 
     if (user == NULL)
         return PAMI_INVAL;
-    if (user->algorithm == PAMI_ALGORITHM_NULL)
+    if (!user_is_simple(user))
         return error_set(PAMI_INVAL, "PAMIX_Machine_reset: machine: a composition has no arguments "
                                      "of its own; reset what it is made of");
     if (cmd == NULL)
         return error_set(PAMI_INVAL, "PAMIX_Machine_reset: cmd: NULL");
-    if (user->running)
+    if (user->running || user->in_run)
         return from_errno(-EBUSY);
+    if (!user_has_group(user))
+        return error_set(PAMI_INVAL, "PAMIX_Machine_reset: machine: its geometry has been "
+                                     "destroyed");
     result = collective_read(&collective, algorithm_handle_type(user->algorithm), user->group, cmd);
     if (result != PAMI_SUCCESS)
         return result;
     result = choose_row(user, &collective);
-    if (result != PAMI_SUCCESS) {
+    if (result == PAMI_SUCCESS) {
+        error = user_bind(user, &collective);
+        result = error == 0 ? PAMI_SUCCESS : from_errno(error);
+    }
+    if (result != PAMI_SUCCESS)
         collective_release(&collective);
-        return result;
-    }
-    if (user->inner != NULL) {
-        error = user->inner->ops->reset(user->inner, &collective);
-        return error == 0 ? PAMI_SUCCESS : from_errno(error);
-    }
-    error = machine_make(user->group, user->row, &collective, &user->inner);
-    if (error != 0) {
-        user->inner = NULL;
-        return from_errno(error);
-    }
-    user->inner->done = inner_done;
-    user->inner->cookie = user;
-    return PAMI_SUCCESS;
+    return result;
 }
 
 /* ---- compositions ---- */
 
-/* The machine that stands for a handle inside a composition. */
-static struct machine *machine_of(struct user *user)
-{
-    return user->algorithm != PAMI_ALGORITHM_NULL ? &user->simple : user->inner;
-}
-
 static pami_result_t read_parts(const char *function, const char *argument, struct context *context,
-                                pamix_machine_t parts[], size_t count, struct user *to,
-                                struct machine **machines)
+                                pamix_machine_t parts[], size_t count, size_t *blocks)
 {
+    *blocks = 0;
     if (parts == NULL && count != 0)
         return error_set(PAMI_INVAL, "%s: %s: NULL", function, argument);
     for (size_t i = 0; i < count; i++) {
@@ -240,22 +178,31 @@ static pami_result_t read_parts(const char *function, const char *argument, stru
             return PAMI_INVAL;
         if (part->context != context)
             return error_set(PAMI_INVAL, "%s: %s[%zu]: of another context", function, argument, i);
-        if (part->owned || part->running)
+        if (part->owner != NULL || part->running)
             return error_set(PAMI_INVAL, "%s: %s[%zu]: runs, or is part of a composition already",
                              function, argument, i);
-        to->parts[i] = part;
-        machines[i] = machine_of(part);
+        *blocks += part->block_count;
         for (size_t j = 0; j < i; j++)
-            if (to->parts[j] == part)
+            if (parts[j] == part)
                 return error_set(PAMI_INVAL, "%s: %s[%zu]: is there twice", function, argument, i);
     }
     return PAMI_SUCCESS;
 }
 
+static void add_parts(struct user *user, pamix_machine_t parts[], struct machine **machines)
+{
+    for (size_t i = 0; i < user->count; i++) {
+        user->parts[i] = parts[i];
+        machines[i] = user_machine(user->parts[i]);
+        for (size_t k = 0; k < user->parts[i]->block_count; k++)
+            add_group(user, user->parts[i]->blocks[k].group);
+    }
+}
+
 static void own_parts(struct user *user)
 {
     for (size_t i = 0; i < user->count; i++)
-        user->parts[i]->owned = true;
+        user->parts[i]->owner = user;
 }
 
 /* Makes the handle of a composition; `make` makes what it holds. */
@@ -266,27 +213,26 @@ static pami_result_t compose(const char *function, const char *argument, pami_co
     struct context *context = context_from_handle(handle);
     struct user *user;
     pami_result_t result;
+    size_t blocks;
 
     if (context == NULL)
         return error_set(PAMI_INVAL, "%s: context: %s", function, context_fault(handle));
     if (count > UINT32_MAX / 2)
         return error_set(PAMI_INVAL, "%s: count: %zu are more than %u", function, count,
                          UINT32_MAX / 2);
-    user = user_new(context, count);
-    *machines = calloc(count + 1, sizeof(struct machine *));
-    if (user == NULL || *machines == NULL) {
-        result = error_set(PAMI_ENOMEM, "%s: out of memory", function);
-    } else {
-        user->group = geometry_group(geometry_world(context->core), context);
-        result = read_parts(function, argument, context, parts, count, user, *machines);
-    }
-    if (result == PAMI_SUCCESS && user->group == NULL)
-        result = error_set(PAMI_ENOMEM, "%s: out of memory", function);
-    if (result != PAMI_SUCCESS) {
-        free(user);
-        free(*machines);
+    result = read_parts(function, argument, context, parts, count, &blocks);
+    if (result != PAMI_SUCCESS)
         return result;
+    user = user_new(context, count, blocks);
+    *machines = calloc(count + 1, sizeof(struct machine *));
+    if (user != NULL)
+        user->group = geometry_group(geometry_world(context->core), context);
+    if (user == NULL || *machines == NULL || user->group == NULL) {
+        user_free(user);
+        free(*machines);
+        return error_set(PAMI_ENOMEM, "%s: out of memory", function);
     }
+    add_parts(user, parts, *machines);
     *made = user;
     return PAMI_SUCCESS;
 }
@@ -297,7 +243,7 @@ static pami_result_t finish_composition(const char *function, struct user *user,
 {
     free(machines);
     if (inner == NULL) {
-        free(user);
+        user_free(user);
         return error_set(PAMI_ENOMEM, "%s: out of memory", function);
     }
     own_parts(user);
@@ -357,6 +303,14 @@ pami_result_t PAMIX_Pipeline_create(pami_context_t context, pamix_machine_t stag
         pipeline_make(user->group, machines, (uint32_t)count, 0, bind_segment, user), pipeline);
 }
 
+/* Numbers of all its runs are reserved. */
+static bool whole_runs(const struct user *user)
+{
+    while (user->owner != NULL)
+        user = user->owner;
+    return user->running;
+}
+
 pami_result_t PAMIX_Pipeline_reset(pamix_machine_t handle, size_t segments)
 {
     struct user *user = user_from_handle("PAMIX_Pipeline_reset", handle);
@@ -370,7 +324,13 @@ pami_result_t PAMIX_Pipeline_reset(pamix_machine_t handle, size_t segments)
                          segments, INT32_MAX);
     if (compose_is_running(user->inner))
         return error_set(PAMI_EAGAIN, "PAMIX_Pipeline_reset: pipeline: it runs");
-    pipeline_set_segments(user->inner, (uint32_t)segments);
+    if (segments != user->segments && whole_runs(user))
+        return error_set(PAMI_INVAL,
+                         "PAMIX_Pipeline_reset: segments: the composition around "
+                         "has been started with %u",
+                         user->segments);
+    user->segments = (uint32_t)segments;
+    pipeline_set_segments(user->inner, user->segments);
     /* Every stage has a machine before numbers are reserved. */
     for (size_t i = 0; i < user->count && i < segments; i++) {
         pami_result_t result = user->segment(user->parts[i], i, user->segment_cookie);
@@ -378,76 +338,5 @@ pami_result_t PAMIX_Pipeline_reset(pamix_machine_t handle, size_t segments)
         if (result != PAMI_SUCCESS)
             return result;
     }
-    return PAMI_SUCCESS;
-}
-
-/* ---- all ---- */
-
-static void started_done(struct machine *machine, pami_result_t result)
-{
-    struct user *user = machine->cookie;
-
-    user->running = false;
-    context_keep(user->context, user->fn, user->cookie, result);
-}
-
-pami_result_t PAMIX_Machine_start(pamix_machine_t handle, pami_event_function fn, void *cookie)
-{
-    struct user *user = user_from_handle("PAMIX_Machine_start", handle);
-    struct machine *machine;
-
-    if (user == NULL)
-        return PAMI_INVAL;
-    if (user->owned)
-        return error_set(PAMI_INVAL, "PAMIX_Machine_start: machine: is part of a composition");
-    if (user->running)
-        return error_set(PAMI_EAGAIN, "PAMIX_Machine_start: machine: it runs");
-    if (user->inner == NULL)
-        return error_set(PAMI_INVAL, "PAMIX_Machine_start: machine: has no arguments");
-    if (context_promise(user->context, fn, NULL) != 0)
-        return error_set(PAMI_ENOMEM, "PAMIX_Machine_start: out of memory");
-    machine = machine_of(user);
-    machine->done = started_done;
-    machine->cookie = user;
-    user->running = true;
-    user->fn = fn;
-    user->cookie = cookie;
-    machine->ops->start(machine);
-    return PAMI_SUCCESS;
-}
-
-/* Handles of compositions inside this one; simple ones go with their machines. */
-static void free_parts(struct user *user)
-{
-    for (size_t i = 0; i < user->count; i++) {
-        struct user *part = user->parts[i];
-
-        if (part->algorithm != PAMI_ALGORITHM_NULL)
-            continue;
-        free_parts(part);
-        part->magic = 0;
-        free(part);
-    }
-}
-
-pami_result_t PAMIX_Machine_destroy(pamix_machine_t *handle)
-{
-    struct user *user = user_from_handle("PAMIX_Machine_destroy", handle != NULL ? *handle : NULL);
-
-    if (user == NULL)
-        return PAMI_INVAL;
-    if (user->owned)
-        return error_set(PAMI_INVAL, "PAMIX_Machine_destroy: machine: is part of a composition");
-    if (user->running)
-        return error_set(PAMI_EAGAIN, "PAMIX_Machine_destroy: machine: it runs");
-    *handle = NULL;
-    if (user->algorithm != PAMI_ALGORITHM_NULL) {
-        simple_release(&user->simple);
-        return PAMI_SUCCESS;
-    }
-    free_parts(user);
-    user->inner->ops->release(user->inner);
-    user->magic = 0;
-    free(user);
     return PAMI_SUCCESS;
 }

@@ -423,14 +423,16 @@ enum select_verdict select_try(const struct choice *choice, const struct collect
 
 static const struct algorithm *first_choice(const struct select_table *table,
                                             const struct group *group,
-                                            const struct collective *collective, bool messages)
+                                            const struct collective *collective, bool messages,
+                                            bool one_run)
 {
     const struct choice *choice = table->list.choices + table->first[collective->type];
     const struct choice *end = table->list.choices + table->first[collective->type + 1];
     uint64_t bytes = select_bytes(collective, group->size);
 
     for (; choice < end; choice++)
-        if (try_choice(choice, collective, group, bytes, messages) == SELECT_TAKEN)
+        if ((!one_run || choice->row->make == NULL || choice->row->make == shared_make) &&
+            try_choice(choice, collective, group, bytes, messages) == SELECT_TAKEN)
             return choice->row;
     return any_row(collective, group);
 }
@@ -438,12 +440,19 @@ static const struct algorithm *first_choice(const struct select_table *table,
 const struct algorithm *select_row(const struct select_table *table, const struct group *group,
                                    const struct collective *collective)
 {
-    return first_choice(table, group, collective, false);
+    return first_choice(table, group, collective, false, false);
 }
 
 const struct algorithm *select_row_of_messages(const struct select_table *table,
                                                const struct group *group,
                                                const struct collective *collective)
 {
-    return first_choice(table, group, collective, true);
+    return first_choice(table, group, collective, true, false);
+}
+
+const struct algorithm *select_row_of_one_run(const struct select_table *table,
+                                              const struct group *group,
+                                              const struct collective *collective)
+{
+    return first_choice(table, group, collective, false, true);
 }

@@ -50,6 +50,12 @@ const struct algorithm *select_row_of_messages(const struct select_table *table,
                                                const struct group *group,
                                                const struct collective *collective);
 
+/* The same among those of which programs make compositions: schedules over messages, and rows in
+ * shared memory. */
+const struct algorithm *select_row_of_one_run(const struct select_table *table,
+                                              const struct group *group,
+                                              const struct collective *collective);
+
 /* Why: "PAMI_COLL_ALLREDUCE" or "built in". For pami_info. */
 const char *select_option_name(pami_xfer_type_t type);
 
