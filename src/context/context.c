@@ -24,6 +24,16 @@ static void deliver(void *arg, const struct packet_header *head, void *body)
     context->protocols[head->protocol](context, head, body);
 }
 
+void context_put_back(struct context *context)
+{
+    for (size_t i = 0; i < context->port_count; i++) {
+        struct port *port = context->ports[i];
+
+        if (port->ops->put_back != NULL && port->ops->put_back(port))
+            return;
+    }
+}
+
 static void refuse(struct context *context, const struct packet_header *head, void *body)
 {
     (void)head;

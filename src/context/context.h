@@ -274,6 +274,10 @@ int context_create(struct client_core *core, uint32_t offset, struct context **c
 /* The owner, or nobody, is inside; drops what is still queued. */
 void context_destroy(struct context *context);
 
+/* Inside a protocol handler that has done nothing yet: the packet stays where it is and comes
+ * again, for there is no memory for it now. */
+void context_put_back(struct context *context);
+
 /* One pass over everything; the number of events. */
 int context_pass(struct context *context);
 

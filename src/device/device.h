@@ -291,6 +291,13 @@ struct device_ops {
      * advance goes on behind it. NULL: it does so anyway. */
     void (*interrupt)(struct port *port);
 
+    /*
+     * The packet that is being delivered cannot be taken now, for want of memory, and nothing has
+     * come of it yet: it stays before all others of its sender, and is delivered again, by this
+     * advance or the next. False: this port is delivering none. NULL: never.
+     */
+    bool (*put_back)(struct port *port);
+
     /* Send what `unsent` speaks of. NULL where that is never set. */
     void (*flush)(struct port *port);
 

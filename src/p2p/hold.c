@@ -45,16 +45,27 @@ void receive_held_less(struct p2p *p2p, struct receive *receive)
     receive->counted = 0;
 }
 
-bool p2p_hold(struct p2p *p2p, struct receive *receive)
+/* NULL: no memory. */
+static struct dispatch *row_of(struct p2p *p2p, const struct receive *receive)
 {
-    struct dispatch *row = dispatch_row(&p2p->context->dispatch, receive->dispatch);
+    struct dispatch_table *table = &p2p->context->dispatch;
+    struct dispatch *row = dispatch_arrival(table, receive->dispatch);
 
     if (row == NULL)
-        return false;
-    if (row->held.next == NULL) {
+        row = dispatch_row(table, receive->dispatch);
+    if (row != NULL && row->held.next == NULL) {
         list_init(&row->held);
         list_init(&row->release);
     }
+    return row;
+}
+
+bool p2p_hold(struct p2p *p2p, struct receive *receive)
+{
+    struct dispatch *row = row_of(p2p, receive);
+
+    if (row == NULL)
+        return false;
     receive->held = true;
     receive_held_more(p2p, receive, sizeof(*receive) + receive->header_bytes);
     p2p->context->counters[COUNTER_HELD]++;
@@ -63,6 +74,17 @@ bool p2p_hold(struct p2p *p2p, struct receive *receive)
     if (row->function != NULL && list_empty(&row->release))
         p2p_release(p2p, row);
     return true;
+}
+
+/* Its handler, which has none, asks for memory: the first of its row, from the next pass on. */
+void p2p_hold_again(struct p2p *p2p, struct receive *receive)
+{
+    struct dispatch *row = row_of(p2p, receive);
+
+    receive->put_back = receive->dispatched = receive->deferred = false;
+    receive->held = true;
+    list_push_front(&row->held, &receive->queue);
+    p2p_release(p2p, row);
 }
 
 /* Held messages of this row may be delivered from the next pass on. */
@@ -90,6 +112,8 @@ static int deliver_row(struct p2p *p2p, struct dispatch *row)
         count++;
         if (receive->header_got == receive->header_bytes)
             receive_deliver(p2p, receive);
+        if (unlikely(list_first(&row->held) == item))
+            break; /* there is no memory for it */
     }
     return count;
 }
@@ -97,10 +121,12 @@ static int deliver_row(struct p2p *p2p, struct dispatch *row)
 /* Deliver what was held for ids that are registered now. */
 int p2p_deliver_held(struct p2p *p2p)
 {
+    struct list rows = LIST_INITIALIZER(rows);
     struct list *item;
     int count = 0;
 
-    while ((item = list_pop_front(&p2p->released)) != NULL)
+    list_splice_back(&rows, &p2p->released);
+    while ((item = list_pop_front(&rows)) != NULL)
         count += deliver_row(p2p, list_entry(item, struct dispatch, release));
     return count;
 }

@@ -15,6 +15,9 @@
 #include "util/log.h"
 #include "util/minmax.h"
 
+/* What a message needs of ours up to this is waited for. */
+#define WAIT_BYTES ((size_t)64 << 10)
+
 static void foreign(struct context *context, const struct packet_header *head, const char *what)
 {
     if (context->counters[COUNTER_FOREIGN]++ == 0)
@@ -196,15 +199,25 @@ static void deliver_collected(struct p2p *p2p, const struct dispatch *row, struc
 
     if (receive->immediate && !(row->flags & DISPATCH_NEVER_IMMEDIATE)) {
         receive->dispatched = true;
+        p2p->collected = receive;
         call_immediate(p2p, row, receive->dispatch, header, receive->header_bytes,
                        buffer != NULL ? buffer : nothing, receive->data_bytes,
                        receive->peer->endpoint);
-        receive_finish(p2p, receive, PAMI_SUCCESS);
+        p2p->collected = NULL;
+        if (unlikely(receive->put_back))
+            p2p_hold_again(p2p, receive);
+        else
+            receive_finish(p2p, receive, PAMI_SUCCESS);
         return;
     }
     receive->immediate = false;
     receive->buffer = NULL;
     call_async(p2p, row, receive, header);
+    if (unlikely(receive->put_back)) {
+        receive->buffer = buffer;
+        p2p_hold_again(p2p, receive);
+        return;
+    }
     receive->data_got = 0;
     if (got != 0)
         receive_take(receive, buffer, got);
@@ -265,16 +278,27 @@ struct peer *p2p_origin(struct p2p *p2p, const struct packet_header *head)
     int error = 0;
     struct peer *peer = peer_of_origin(p2p, head->origin, &error);
 
-    if (peer == NULL && error == -ENOMEM)
+    if (likely(peer != NULL) || error != -ENOMEM)
+        return peer;
+    if (p2p->draining)
         lost(p2p, head->origin);
-    return peer;
+    else
+        context_put_back(p2p->context);
+    return NULL;
 }
 
-static void no_memory(struct p2p *p2p, struct peer *peer, uint32_t answer)
+/* Nothing has come of the message yet. It comes again, unless it needs so much that there may never
+ * be enough: others must not wait for that. */
+static void no_memory(struct p2p *p2p, struct peer *peer, const struct packet_header *head,
+                      size_t bytes)
 {
+    if (bytes <= WAIT_BYTES) {
+        context_put_back(p2p->context);
+        return;
+    }
     lost(p2p, peer->endpoint);
-    if (answer != 0)
-        p2p_answer(p2p, peer, answer, PAMI_ENOMEM);
+    if (head->aux != 0)
+        p2p_answer(p2p, peer, head->aux, PAMI_ENOMEM);
 }
 
 /* The message has to wait in memory of ours before the user sees its data. */
@@ -296,7 +320,7 @@ static void collect(struct p2p *p2p, const struct dispatch *row, struct peer *pe
     if (receive == NULL || !prepare_to_collect(p2p, row, receive)) {
         if (receive != NULL)
             receive_free(p2p, receive);
-        no_memory(p2p, peer, head->aux);
+        no_memory(p2p, peer, head, meta->header_bytes + meta->data_bytes);
         return;
     }
     if (count < receive->header_bytes ||
@@ -354,10 +378,15 @@ static void direct(struct p2p *p2p, const struct dispatch *row, struct peer *pee
     struct receive *receive = receive_new(p2p, peer, head, meta, false);
 
     if (receive == NULL) {
-        no_memory(p2p, peer, head->aux);
+        no_memory(p2p, peer, head, 0);
         return;
     }
     call_async(p2p, row, receive, bytes);
+    if (unlikely(receive->put_back)) {
+        receive_free(p2p, receive);
+        context_put_back(p2p->context);
+        return;
+    }
     if (meta->lead != 0 && receive->target != NULL && !receive->deferred) {
         receive->lead = meta->lead;
         receive->data_got = meta->lead;
@@ -438,8 +467,8 @@ HOT void p2p_handle_immediate(struct context *context, const struct packet_heade
         begin_immediate(p2p, head, bytes, message_must_wait(row));
         return;
     }
-    if (unlikely(head->aux != 0))
-        p2p_owe_origin(p2p, head);
+    if (unlikely(head->aux != 0) && !p2p_owe_origin(p2p, head))
+        return;
     call_immediate(p2p, row, head->dispatch, bytes, head->header_bytes, bytes + head->header_bytes,
                    head->payload_bytes, head->origin);
     if (unlikely(head->aux != 0))
@@ -494,8 +523,10 @@ void p2p_handle_stream(struct context *context, const struct packet_header *head
     size_t left;
 
     peer = p2p_origin(p2p, head);
-    receive = peer != NULL ? peer->incoming : NULL;
-    if (receive == NULL && (p2p->draining || (peer != NULL && peer->lead_unwanted)))
+    if (peer == NULL)
+        return;
+    receive = peer->incoming;
+    if (receive == NULL && (p2p->draining || peer->lead_unwanted))
         return;
     if (receive == NULL || head->meta_words != 0) {
         foreign(context, head, "more of a message that is not under way");

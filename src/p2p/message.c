@@ -308,6 +308,16 @@ struct receive *message_defer(pami_recv_t *recv, pami_event_function lost, void 
     return receive;
 }
 
+void message_put_back(struct context *context, pami_recv_t *recv)
+{
+    struct receive *receive = recv != NULL ? message_receive(recv) : context->p2p->collected;
+
+    if (receive != NULL)
+        receive->put_back = true;
+    else
+        context_put_back(context);
+}
+
 size_t message_deferred_bytes(const struct receive *receive)
 {
     return sizeof(*receive) + (receive->mode == MESSAGE_STREAM ? receive->data_bytes : 0);

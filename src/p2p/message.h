@@ -95,6 +95,12 @@ void message_accept(pami_recv_t *recv, const struct message_place *place, pami_e
  */
 struct receive *message_defer(pami_recv_t *recv, pami_event_function lost, void *cookie);
 
+/*
+ * Inside a handler, which has done nothing yet: there is no memory for the message now. It comes
+ * again before all that is behind it.
+ */
+void message_put_back(struct context *context, pami_recv_t *recv);
+
 /* Memory that a message which waits takes here: all its data, unless a rendezvous brings it. */
 size_t message_deferred_bytes(const struct receive *receive);
 

@@ -335,17 +335,70 @@ static const struct operation_ops send_ops = {
     .is_needed = send_is_needed,
 };
 
-/* Send a bare answer now or queue it. */
-static void answer(struct p2p *p2p, struct peer *peer, const struct send *what)
+/* An answer in memory of a receive. */
+static void borrowed_free(struct p2p *p2p, struct operation *operation)
+{
+    list_remove(&operation->link);
+    pool_put(&p2p->receives, send_of(operation));
+}
+
+static int borrowed_progress(struct p2p *p2p, struct operation *operation)
+{
+    int error = answer_packet(p2p, operation->path, send_of(operation));
+
+    if (error == 0)
+        borrowed_free(p2p, operation);
+    return error;
+}
+
+static void borrowed_finish(struct p2p *p2p, struct operation *operation, pami_result_t result)
+{
+    (void)result;
+    borrowed_free(p2p, operation);
+}
+
+static const struct operation_ops borrowed_ops = {
+    .progress = borrowed_progress,
+    .finish = borrowed_finish,
+    .free = borrowed_free,
+};
+
+_Static_assert(sizeof(struct send) <= sizeof(struct receive), "one is made of the other");
+
+/* Somebody waits for it. Without memory, that of a receive is as good: the one that has just ended,
+ * or else the spare one, which must be there again before more is asked of us. */
+static struct send *answer_new(struct p2p *p2p, struct peer *peer)
+{
+    const struct operation_ops *ops = &send_ops;
+    struct send *send = pool_get(&p2p->sends);
+
+    if (unlikely(send == NULL)) {
+        send = pool_get(&p2p->receives);
+        ops = send != NULL ? &borrowed_ops : &send_ops;
+    }
+    if (unlikely(send == NULL)) {
+        send = p2p->spare;
+        p2p->spare = NULL;
+        p2p_stop(p2p);
+    }
+    if (send == NULL)
+        return NULL;
+    *send = (struct send){0};
+    operation_init(&send->op, ops, peer);
+    return send;
+}
+
+/* Send a bare answer now or queue it; false: it is lost. */
+static bool answer(struct p2p *p2p, struct peer *peer, const struct send *what)
 {
     struct send *send;
 
     if (likely(list_empty(&peer->queue)) && answer_packet(p2p, peer->path, what) == 0)
-        return;
-    send = send_new(p2p, peer);
+        return true;
+    send = answer_new(p2p, peer);
     if (send == NULL) {
         log_error("out of memory: an answer to endpoint %u is lost", peer->endpoint);
-        return;
+        return false;
     }
     send->op.next_life = false;
     send->protocol = what->protocol;
@@ -353,6 +406,7 @@ static void answer(struct p2p *p2p, struct peer *peer, const struct send *what)
     send->target = what->target;
     send->clear = what->clear;
     operation_enqueue(p2p, &send->op);
+    return true;
 }
 
 void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result_t result)
@@ -367,7 +421,7 @@ void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result
         answer(p2p, peer, &ack);
 }
 
-void p2p_clear(struct p2p *p2p, struct receive *receive)
+bool p2p_clear(struct p2p *p2p, struct receive *receive)
 {
     const struct send clear = {
         .protocol = PROTOCOL_CLEAR,
@@ -375,7 +429,7 @@ void p2p_clear(struct p2p *p2p, struct receive *receive)
         .clear = {.receive = receive->handle, .offset = receive->data_got},
     };
 
-    answer(p2p, receive->peer, &clear);
+    return answer(p2p, receive->peer, &clear);
 }
 
 /* A peer that had gone is back: whatever it has the beginning of will not be completed. */

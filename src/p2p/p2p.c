@@ -16,6 +16,55 @@
 #include "util/log.h"
 #include "util/option.h"
 
+/* ---- what arrives ---- */
+
+static void set_protocols(struct context *context)
+{
+    context->protocols[PROTOCOL_IMMEDIATE] = p2p_handle_immediate;
+    context->protocols[PROTOCOL_MESSAGE] = p2p_handle_message;
+    context->protocols[PROTOCOL_STREAM] = p2p_handle_stream;
+    context->protocols[PROTOCOL_CLEAR] = p2p_handle_clear;
+    context->protocols[PROTOCOL_DATA] = p2p_handle_data;
+    context->protocols[PROTOCOL_ACK] = p2p_handle_ack;
+    context->protocols[PROTOCOL_RESET] = p2p_handle_reset;
+    context->protocols[PROTOCOL_PUT] = rma_handle_put;
+    context->protocols[PROTOCOL_GET] = rma_handle_get;
+    context->protocols[PROTOCOL_REPLY] = rma_handle_reply;
+    context->protocols[PROTOCOL_ASK] = rma_handle_ask;
+    context->protocols[PROTOCOL_FENCE] = fence_handle;
+    context->protocols[PROTOCOL_RMW] = rmw_handle;
+    context->protocols[PROTOCOL_RMW_REPLY] = rmw_handle_reply;
+}
+
+static void handle_later(struct context *context, const struct packet_header *head, void *body)
+{
+    if (head->protocol == PROTOCOL_IMMEDIATE && head->aux == 0)
+        p2p_handle_immediate(context, head, body);
+    else
+        context_put_back(context);
+}
+
+void p2p_stop(struct p2p *p2p)
+{
+    static const enum packet_protocol asking[] = {
+        PROTOCOL_IMMEDIATE, PROTOCOL_MESSAGE, PROTOCOL_PUT, PROTOCOL_GET,
+        PROTOCOL_ASK,       PROTOCOL_FENCE,   PROTOCOL_RMW,
+    };
+
+    if (p2p->draining)
+        return;
+    for (size_t i = 0; i < sizeof(asking) / sizeof(asking[0]); i++)
+        p2p->context->protocols[asking[i]] = handle_later;
+    p2p_retry_later(p2p);
+}
+
+static void go_on(struct p2p *p2p)
+{
+    p2p->spare = pool_get(&p2p->sends);
+    if (p2p->spare != NULL)
+        set_protocols(p2p->context);
+}
+
 /* ---- what is to be tried again ---- */
 
 static int retry_all(struct retry *retry, struct context *context)
@@ -33,8 +82,10 @@ static int retry_all(struct retry *retry, struct context *context)
     list_for_each_safe (item, following, &p2p->blocked) {
         events += peer_progress(p2p, list_entry(item, struct peer, blocked));
     }
-    if (list_empty(&p2p->released) && list_empty(&p2p->pulls) && list_empty(&p2p->blocked) &&
-        list_empty(&p2p->copies))
+    if (unlikely(p2p->spare == NULL) && !p2p->draining)
+        go_on(p2p);
+    if (p2p->spare != NULL && list_empty(&p2p->released) && list_empty(&p2p->pulls) &&
+        list_empty(&p2p->blocked) && list_empty(&p2p->copies))
         list_remove(&retry->link);
     return events;
 }
@@ -265,22 +316,6 @@ void p2p_endpoint_gone(struct context *context, uint32_t endpoint)
 
 /* ---- attach, detach ---- */
 
-static void set_protocols(struct context *context)
-{
-    context->protocols[PROTOCOL_IMMEDIATE] = p2p_handle_immediate;
-    context->protocols[PROTOCOL_MESSAGE] = p2p_handle_message;
-    context->protocols[PROTOCOL_STREAM] = p2p_handle_stream;
-    context->protocols[PROTOCOL_CLEAR] = p2p_handle_clear;
-    context->protocols[PROTOCOL_DATA] = p2p_handle_data;
-    context->protocols[PROTOCOL_ACK] = p2p_handle_ack;
-    context->protocols[PROTOCOL_RESET] = p2p_handle_reset;
-    context->protocols[PROTOCOL_PUT] = rma_handle_put;
-    context->protocols[PROTOCOL_GET] = rma_handle_get;
-    context->protocols[PROTOCOL_REPLY] = rma_handle_reply;
-    context->protocols[PROTOCOL_ASK] = rma_handle_ask;
-    context->protocols[PROTOCOL_FENCE] = fence_handle;
-}
-
 /* What a server process answers to a context that was here before. */
 static void answer_to_nobody(pami_context_t context, void *cookie, const void *header,
                              size_t header_size, const void *data, size_t bytes,
@@ -314,6 +349,11 @@ int p2p_attach(struct context *context)
     rma_target_init(p2p);
     pool_init(&p2p->sends, sizeof(struct send), 0);
     pool_init(&p2p->receives, sizeof(struct receive), 0);
+    p2p->spare = pool_get(&p2p->sends);
+    if (p2p->spare == NULL) {
+        free(p2p);
+        return -ENOMEM;
+    }
     context->p2p = p2p;
     set_protocols(context);
     if (context->core->servers != 0)
@@ -469,12 +509,14 @@ static int drain_step(struct context *context)
     return events;
 }
 
-void p2p_owe_origin(struct p2p *p2p, const struct packet_header *head)
+bool p2p_owe_origin(struct p2p *p2p, const struct packet_header *head)
 {
     struct peer *peer = p2p_origin(p2p, head);
 
-    if (peer != NULL)
-        p2p_owe(p2p, peer, head->aux);
+    if (peer == NULL)
+        return false;
+    p2p_owe(p2p, peer, head->aux);
+    return true;
 }
 
 void p2p_answer_origin(struct p2p *p2p, const struct packet_header *head)
@@ -506,6 +548,7 @@ void p2p_drain(struct context **contexts, size_t count, double seconds)
         contexts[i]->p2p->draining = true;
         abandon_receives(contexts[i]->p2p);
         contexts[i]->paused = false;
+        set_protocols(contexts[i]);
         if (context_calls(contexts[i]))
             interrupt(contexts[i]);
     }

@@ -149,6 +149,7 @@ struct receive {
     bool held;       /* in its dispatch row's list */
     bool dispatched; /* the user's function has been called */
     bool deferred;   /* waits for message_resume */
+    bool put_back;   /* no memory for it: message_put_back */
     bool pushing;    /* CLEAR was sent */
     bool fetching;   /* an asynchronous get is under way */
     bool sinking;    /* `sink` is initialised */
@@ -184,14 +185,16 @@ struct p2p {
     struct u64map peers;
     struct peer *last; /* the peer last used */
     struct pool sends, receives;
+    struct send *spare; /* for an answer, when there is no memory; NULL: see p2p_stop */
     struct handle_table handles;
-    struct list blocked;  /* peers with a queue */
-    struct list pulls;    /* receives that copy data */
-    struct list released; /* dispatch rows whose held messages may be delivered */
-    struct list copies;   /* one-sided transfers that go on by themselves */
-    size_t copy_count;    /* of those */
-    struct retry retry;   /* on the context's list while one of these four is not empty */
-    struct list moving;   /* one-sided transfers that the device is busy with */
+    struct list blocked;       /* peers with a queue */
+    struct list pulls;         /* receives that copy data */
+    struct receive *collected; /* with header and data, is with its handler; NULL: none */
+    struct list released;      /* dispatch rows whose held messages may be delivered */
+    struct list copies;        /* one-sided transfers that go on by themselves */
+    size_t copy_count;         /* of those */
+    struct retry retry;        /* on the context's list while one of these four is not empty */
+    struct list moving;        /* one-sided transfers that the device is busy with */
     struct pool rmas, serves;
     struct rma_batch *batch; /* NULL until needed */
     int32_t pid;
@@ -221,7 +224,8 @@ static inline void p2p_owe(struct p2p *p2p, struct peer *peer, uint32_t answer)
     p2p->owed = answer;
 }
 
-void p2p_owe_origin(struct p2p *p2p, const struct packet_header *head);
+/* False: as p2p_origin says NULL. */
+bool p2p_owe_origin(struct p2p *p2p, const struct packet_header *head);
 void p2p_answer_origin(struct p2p *p2p, const struct packet_header *head);
 
 /* Data up to this goes along with the message. */
@@ -245,6 +249,9 @@ struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, unsigned how, int *er
 struct peer *peer_of_origin(struct p2p *p2p, uint32_t endpoint, int *error);
 int peer_packet_path(struct p2p *p2p, struct peer *peer, struct path **path);
 void p2p_retry_later(struct p2p *p2p);
+
+/* Packets that want an answer are not read until there is memory for one. */
+void p2p_stop(struct p2p *p2p);
 
 /* Send what is under way and can still arrive; ends when nothing has moved for `seconds`. */
 void p2p_drain(struct context **contexts, size_t count, double seconds);
@@ -318,6 +325,8 @@ static inline void operation_end(struct p2p *p2p, struct peer *peer, uint32_t ep
 
 /* rmw.c */
 void rmw_attach(struct p2p *p2p);
+protocol_handler rmw_handle;
+protocol_handler rmw_handle_reply;
 
 /* outgoing.c */
 struct send *send_new(struct p2p *p2p, struct peer *peer);
@@ -330,7 +339,8 @@ bool send_is_refusal(const struct operation *operation);
 void send_free(struct p2p *p2p, struct send *send);
 int peer_progress(struct p2p *p2p, struct peer *peer);
 void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result_t result);
-void p2p_clear(struct p2p *p2p, struct receive *receive);
+/* False: no memory. */
+bool p2p_clear(struct p2p *p2p, struct receive *receive);
 void p2p_reset(struct p2p *p2p, struct peer *peer);
 protocol_handler p2p_handle_ack;
 protocol_handler p2p_handle_clear;
@@ -347,7 +357,9 @@ void receive_tell(struct p2p *p2p, struct peer *peer, const pami_recv_t *recv, u
 void receive_finish(struct p2p *p2p, struct receive *receive, pami_result_t result);
 
 /* incoming.c */
-struct peer *p2p_origin(struct p2p *p2p, const struct packet_header *head); /* or NULL */
+/* Where a packet is from. NULL: nothing is to be done about the packet; where there is no memory
+ * for the peer it comes again. So a handler asks for it before it does anything. */
+struct peer *p2p_origin(struct p2p *p2p, const struct packet_header *head);
 protocol_handler p2p_handle_immediate;
 protocol_handler p2p_handle_message;
 protocol_handler p2p_handle_stream;
@@ -363,6 +375,7 @@ bool p2p_hold(struct p2p *p2p, struct receive *receive);
 void receive_held_more(struct p2p *p2p, struct receive *receive, size_t bytes);
 void receive_held_less(struct p2p *p2p, struct receive *receive);
 int p2p_deliver_held(struct p2p *p2p);
+void p2p_hold_again(struct p2p *p2p, struct receive *receive);
 void p2p_release(struct p2p *p2p, struct dispatch *row);
 
 static inline bool message_must_wait(const struct dispatch *row)

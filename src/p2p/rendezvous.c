@@ -37,11 +37,8 @@ static void push_instead(struct p2p *p2p, struct receive *receive)
     forget_lead(receive);
     receive->pushing = true;
     receive->handle = handle_new(&p2p->handles, receive);
-    if (receive->handle == 0) {
+    if (receive->handle == 0 || !p2p_clear(p2p, receive))
         receive_finish(p2p, receive, error_set(PAMI_ENOMEM, "receive: out of memory"));
-        return;
-    }
-    p2p_clear(p2p, receive);
 }
 
 static pami_result_t fault(struct receive *receive, int error)

@@ -48,11 +48,11 @@ struct serve {
     struct rma_run one;
     struct rma_run *runs; /* &one, or allocated */
     struct walk walk;
-    uint64_t left; /* bytes that have not been read */
-    char *buffer;  /* `small`, or allocated */
-    size_t room;   /* of buffer */
-    bool failed;
-    size_t at, ready; /* bytes of buffer that have been read and not sent */
+    uint64_t left;        /* bytes that have not been read */
+    char *buffer;         /* `small`, or allocated */
+    size_t room;          /* of buffer */
+    pami_result_t result; /* another one than PAMI_SUCCESS: the rest will not be sent */
+    size_t at, ready;     /* bytes of buffer that have been read and not sent */
     char small[REPLY_SMALL];
 };
 
@@ -305,27 +305,27 @@ static int reply(struct p2p *p2p, struct serve *serve, pami_result_t result, siz
     return error;
 }
 
-/* Have bytes in the buffer; 0, -EFAULT or -ENOMEM. */
-static int serve_read(struct p2p *p2p, struct serve *serve)
+/* Have bytes in the buffer. */
+static pami_result_t serve_read(struct p2p *p2p, struct serve *serve)
 {
     size_t bytes;
 
     if (serve->at < serve->ready)
-        return 0;
+        return PAMI_SUCCESS;
     if (serve->buffer == NULL) {
         serve->room = smaller(serve->left, serve->op.path->packet_max);
         serve->buffer = serve->room <= REPLY_SMALL ? serve->small : malloc(serve->room);
         if (serve->buffer == NULL)
-            return -ENOMEM;
+            return PAMI_ENOMEM;
     }
     bytes = smaller(serve->left, serve->room);
     serve->at = 0;
     serve->ready = 0;
     if (touch(p2p, false, &serve->walk, serve->buffer, bytes) != 0)
-        return -EFAULT;
+        return PAMI_ERROR;
     serve->ready = bytes;
     serve->left -= bytes;
-    return 0;
+    return PAMI_SUCCESS;
 }
 
 static int serve_progress(struct p2p *p2p, struct operation *operation)
@@ -337,10 +337,10 @@ static int serve_progress(struct p2p *p2p, struct operation *operation)
     while (serve->left != 0 || serve->at < serve->ready) {
         size_t bytes;
 
-        if (!serve->failed && serve_read(p2p, serve) != 0)
-            serve->failed = true;
-        if (serve->failed) {
-            error = reply(p2p, serve, PAMI_ERROR, 0);
+        if (serve->result == PAMI_SUCCESS)
+            serve->result = serve_read(p2p, serve);
+        if (serve->result != PAMI_SUCCESS) {
+            error = reply(p2p, serve, serve->result, 0);
             if (error != 0)
                 return error;
             break;

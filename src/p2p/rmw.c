@@ -284,7 +284,7 @@ pami_result_t PAMI_Rmw(pami_context_t handle, pami_rmw_t *parameters)
     return PAMI_SUCCESS;
 }
 
-static void handle_rmw_reply(struct context *context, const struct packet_header *head, void *body)
+void rmw_handle_reply(struct context *context, const struct packet_header *head, void *body)
 {
     struct p2p *p2p = context->p2p;
     struct operation *operation = handle_find(&p2p->handles, head->aux);
@@ -390,14 +390,13 @@ static bool is_accessible(struct p2p *p2p, void *word, const struct atomic_reque
     return request->operation == PAMI_ATOMIC_FETCH && probe_readable(word);
 }
 
-static void handle_rmw(struct context *context, const struct packet_header *head, void *body)
+void rmw_handle(struct context *context, const struct packet_header *head, void *body)
 {
     struct p2p *p2p = context->p2p;
     struct rmw_meta meta;
     struct peer *peer;
     uint64_t old;
     void *word;
-    int error;
 
     if (head->meta_words != sizeof(meta) / 8) {
         context->counters[COUNTER_FOREIGN]++;
@@ -410,7 +409,7 @@ static void handle_rmw(struct context *context, const struct packet_header *head
         return;
     }
     word = (void *)(uintptr_t)meta.address;
-    peer = peer_of_origin(p2p, head->origin, &error);
+    peer = p2p_origin(p2p, head);
     if (peer == NULL)
         return;
     if (!is_accessible(p2p, word, &meta.request)) {
@@ -429,6 +428,4 @@ void rmw_attach(struct p2p *p2p)
 {
     p2p->program = probe_program();
     pool_init(&p2p->rmws, sizeof(struct rmw), 0);
-    p2p->context->protocols[PROTOCOL_RMW] = handle_rmw;
-    p2p->context->protocols[PROTOCOL_RMW_REPLY] = handle_rmw_reply;
 }

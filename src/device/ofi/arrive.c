@@ -29,22 +29,33 @@ static void owe(struct ofi_link *link)
         list_push_back(&link->slot->owing, &link->owing);
 }
 
-/* The next packet of the link; `first` of its message. */
-static void deliver(struct ofi_link *link, struct ofi_frame *frame, bool first)
+/* The next packet of the link; `first` of its message. False: nothing has come of it, and it comes
+ * again later. */
+static bool deliver(struct ofi_link *link, struct ofi_frame *frame, bool first)
 {
     struct ofi_slot *slot = link->slot;
     const struct port_params *params = &slot->port->port.params;
+    uint32_t units = ofi_units(packet_body_bytes(&frame->head), first);
+    uint32_t origin = frame->head.origin;
 
     link->received++;
-    link->received_units += ofi_units(packet_body_bytes(&frame->head), first);
+    link->received_units += units;
     if (link->received_units - link->reported >= slot->credits / 4 ||
         link->received == link->wanted)
         owe(link);
-    if (!slot->open || ((slot->ended << OFI_LIFE_SHIFT) ^ frame->head.origin) & ~OFI_ORIGIN_MASK)
-        return;
+    if (!slot->open || ((slot->ended << OFI_LIFE_SHIFT) ^ origin) & ~OFI_ORIGIN_MASK)
+        return true;
     frame->head.origin &= OFI_ORIGIN_MASK;
     params->counters[DEVICE_RECEIVED]++;
     params->deliver(params->context, &frame->head, frame + 1);
+    if (likely(!slot->put_back))
+        return true;
+    slot->put_back = false;
+    frame->head.origin = origin;
+    params->counters[DEVICE_RECEIVED]--;
+    link->received--;
+    link->received_units -= units;
+    return false;
 }
 
 static void hold(struct ofi_link *link, const struct ofi_frame *frame, size_t bytes, bool first)
@@ -83,7 +94,12 @@ static int deliver_held(struct ofi_link *link)
             break;
         *place = NULL;
         link->held_count--;
-        deliver(link, &held->frame, held->first);
+        if (!deliver(link, &held->frame, held->first)) {
+            *place = held;
+            link->held_count++;
+            link->slot->again = true;
+            break;
+        }
         free(held);
         count++;
     }
@@ -95,7 +111,11 @@ static int take_packet(struct ofi_link *link, struct ofi_frame *frame, size_t by
     uint32_t ahead = frame->sequence - link->received;
 
     if (likely(ahead == 0)) {
-        deliver(link, frame, first);
+        if (unlikely(!deliver(link, frame, first))) {
+            hold(link, frame, bytes, first);
+            link->slot->again = true;
+            return 0;
+        }
         return unlikely(link->held_count != 0) ? 1 + deliver_held(link) : 1;
     }
     if (ahead < link->slot->credits)
@@ -193,12 +213,20 @@ int ofi_take_message(struct ofi_slot *slot, char *at, size_t left)
     return take_frames(slot, at, left, true);
 }
 
-void ofi_take_rest(struct ofi_slot *slot)
+int ofi_take_again(struct ofi_slot *slot)
 {
     struct list *item;
+    int count = 0;
 
+    slot->again = false;
+    list_for_each (item, &slot->links)
+        count += deliver_held(list_entry(item, struct ofi_link, link));
+    return count;
+}
+
+void ofi_take_rest(struct ofi_slot *slot)
+{
     if (slot->rest_left != 0)
         take_frames(slot, slot->rest_at, slot->rest_left, false);
-    list_for_each (item, &slot->links)
-        deliver_held(list_entry(item, struct ofi_link, link));
+    ofi_take_again(slot);
 }

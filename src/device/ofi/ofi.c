@@ -181,6 +181,7 @@ const struct device_ops ofi_device_ops = {
     .remote = ofi_remote,
     .advance = ofi_advance,
     .interrupt = ofi_interrupt,
+    .put_back = ofi_put_back,
     .flush = ofi_flush,
     .pending = ofi_pending,
     .arm = ofi_arm,

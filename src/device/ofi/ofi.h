@@ -269,6 +269,8 @@ struct ofi_slot {
     uint32_t stash_count, stash_next;
     char *rest_at; /* of the message that is being taken: what is behind the current frame */
     size_t rest_left;
+    bool put_back;              /* the packet that is being delivered could not be taken */
+    bool again;                 /* ... and links hold such packets */
     uint32_t idle;              /* looks that found nothing */
     struct ofi_frame *straight; /* room for a frame that arrived at an odd address */
 
@@ -447,6 +449,9 @@ void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int
 /* arrive.c: a message has come; returns how many packets were taken. */
 int ofi_take_message(struct ofi_slot *slot, char *at, size_t bytes);
 
+/* What could not be taken before; returns how many packets were. */
+int ofi_take_again(struct ofi_slot *slot);
+
 /* What is behind a packet whose delivery does not return. */
 void ofi_take_rest(struct ofi_slot *slot);
 
@@ -458,6 +463,7 @@ void ofi_news(struct ofi_slot *slot);
 int ofi_revive(struct port *port, uint32_t endpoint);
 int ofi_advance(struct port *port);
 void ofi_interrupt(struct port *port);
+bool ofi_put_back(struct port *port);
 void ofi_flush(struct port *port);
 bool ofi_pending(struct port *port);
 void ofi_arm(struct port *port, bool light);

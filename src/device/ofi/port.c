@@ -147,6 +147,8 @@ static int follow_up(struct ofi_slot *slot)
 {
     int events = 0;
 
+    if (unlikely(slot->again))
+        events += ofi_take_again(slot);
     if (unlikely(!list_empty(&slot->blocked)))
         events += send_blocked(slot);
     if (unlikely(!list_empty(&slot->remotes)))
@@ -202,6 +204,13 @@ void ofi_interrupt(struct port *base)
     ofi_take_rest(port_of(base)->slot);
 }
 
+/* The context's other ports have been asked before: a packet of this one is being delivered. */
+bool ofi_put_back(struct port *base)
+{
+    port_of(base)->slot->put_back = true;
+    return true;
+}
+
 void ofi_flush(struct port *base)
 {
     ofi_links_flush(port_of(base)->slot);
@@ -212,7 +221,7 @@ bool ofi_pending(struct port *base)
     struct ofi_slot *slot = port_of(base)->slot;
 
     return atomic_load_explicit(&slot->news, memory_order_relaxed) != 0 ||
-           !list_empty(&slot->gathering) || look(slot) != 0;
+           !list_empty(&slot->gathering) || slot->again || look(slot) != 0;
 }
 
 /* ---- house-keeping ---- */
@@ -342,6 +351,7 @@ static void purge(struct ofi_slot *slot)
 {
     for (unsigned i = 0; i < 64 && look(slot) != 0; i++)
         take_stash(slot);
+    ofi_take_again(slot);
 }
 
 static uint32_t packets_of(struct list *waiting)

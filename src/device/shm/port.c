@@ -396,8 +396,8 @@ static void deliver_own(struct shm_port *port, const struct packet_header *head,
         joint_invited(port, head, slot->body);
 }
 
-static void deliver_chunk(struct shm_port *port, const struct packet_header *head,
-                          const struct slot *slot, uint32_t body)
+static inline void deliver_chunk(struct shm_port *port, const struct packet_header *head,
+                                 const struct slot *slot, uint32_t body)
 {
     struct chunk *chunk = chunk_of(port, slot, body);
 
@@ -408,8 +408,10 @@ static void deliver_chunk(struct shm_port *port, const struct packet_header *hea
     /* The sender took it back when it saw our predecessor go. */
     if (atomic_load_explicit(&chunk->busy, memory_order_acquire) != slot->use)
         return;
+    port->put_back = false;
     port->port.params.deliver(port->port.params.context, head, chunk->data);
-    chunk_release(chunk, slot->use);
+    if (likely(!port->put_back))
+        chunk_release(chunk, slot->use);
 }
 
 /* For a context that was here before. Its sender goes on in a lane all the same. */
@@ -462,10 +464,10 @@ static int advance_lane(struct shm_port *port, struct lane_reader *reader)
 }
 
 /* What contexts sent through a lane before they ended comes before what their successors write into
- * the ring: whoever sees that sees the lane as leaving. */
-static int advance_leaving(struct shm_port *port)
+ * the ring: whoever sees that sees the lane as leaving. False: not all of it could be taken. */
+static bool advance_leaving(struct shm_port *port, int *count)
 {
-    int count = 0;
+    bool whole = true;
 
     for (uint32_t i = 0; i < port->lane_count; i++) {
         struct lane_reader *reader = &port->lanes[i];
@@ -474,24 +476,28 @@ static int advance_leaving(struct shm_port *port)
         if (likely(atomic_load_explicit(&reader->lane->leaving, memory_order_relaxed) == 0))
             continue;
         port->delivering = reader;
-        while ((slot = lane_ready(reader)) != NULL) {
+        while (whole && (slot = lane_ready(reader)) != NULL) {
+            uint64_t head = reader->head;
+
             deliver(port, slot);
             lane_consume(reader);
-            count++;
+            whole = reader->head != head;
+            ++*count;
         }
         port->delivering = NULL;
     }
-    return count;
+    return whole;
 }
 
 static int advance_ring(struct shm_port *port)
 {
     struct slot *slot = inbox_ready(&port->reader);
-    int count;
+    int count = 0;
 
     if (likely(slot == NULL))
         return 0;
-    count = advance_leaving(port);
+    if (unlikely(!advance_leaving(port, &count)))
+        return count;
     port->delivering_ring = true;
     do {
         deliver(port, slot);
@@ -511,6 +517,22 @@ void shm_interrupt(struct port *base)
         inbox_consume(&port->reader);
     port->delivering = NULL;
     port->delivering_ring = false;
+}
+
+/* Whoever delivers is about to step over the packet, and then stands before it again. */
+bool shm_put_back(struct port *base)
+{
+    struct shm_port *port = shm_port_of(base);
+
+    if (port->delivering != NULL)
+        port->delivering->head--;
+    else if (port->delivering_ring)
+        port->reader.head--;
+    else
+        return false;
+    port->put_back = true;
+    base->params.counters[DEVICE_RECEIVED]--;
+    return true;
 }
 
 /* Nothing has come: tell the senders of all the room there is. */

@@ -237,6 +237,7 @@ const struct device_ops shm_device_ops = {
     .copyv = shm_copyv,
     .advance = shm_advance,
     .interrupt = shm_interrupt,
+    .put_back = shm_put_back,
     .pending = shm_pending,
     .arm = shm_arm,
     .disarm = shm_disarm,

@@ -51,7 +51,8 @@ struct shm_port {
     struct lane_reader *lanes; /* those in use, lane_count of them */
     uint32_t lane_count;
     struct lane_reader *delivering; /* a packet of this lane, or ... */
-    bool delivering_ring;           /* ... of the ring, is with the user */
+    bool delivering_ring;           /* ... of the ring, is with the user, ... */
+    bool put_back;                  /* ... or whoever was to take it could not */
     struct pacing pacing;
     struct gauge chunk_gauge;
     struct chunk_pool chunks;
@@ -115,6 +116,7 @@ int shm_am_short(struct path *path, uint64_t word0, uint64_t word1, const struct
                  const struct iovec *data);
 int shm_advance(struct port *port);
 void shm_interrupt(struct port *port);
+bool shm_put_back(struct port *port);
 bool shm_pending(struct port *port);
 
 void shm_lane_close(struct shm_port *port, uint32_t index);

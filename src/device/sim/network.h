@@ -105,6 +105,8 @@ struct sim_endpoint {
     bool is_ready;    /* in network->ready */
     bool soft;        /* the turn is a mere look */
     bool active;      /* something moved in this turn */
+    bool delivering;  /* a packet is with its handler, ... */
+    bool put_back;    /* ... who could not take it */
     uint64_t poll_from;
     struct list ready;
 
@@ -253,6 +255,7 @@ size_t sim_wake_waiters(struct sim_network *network);
 
 int sim_am(struct path *path, const struct packet *packet);
 int sim_advance(struct port *port);
+bool sim_put_back(struct port *port);
 bool sim_pending(struct port *port);
 uint64_t sim_inbox_ready(const struct sim_endpoint *endpoint); /* SIM_NEVER: empty */
 void sim_inbox_flush(struct sim_endpoint *endpoint);

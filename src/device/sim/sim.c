@@ -213,6 +213,7 @@ const struct device_ops sim_device_ops = {
     .heap_free = sim_heap_free,
     .heap_view = sim_heap_view,
     .advance = sim_advance,
+    .put_back = sim_put_back,
     .pending = sim_pending,
     .arm = sim_arm,
     .disarm = sim_disarm,

@@ -10,10 +10,13 @@
 #include <string.h>
 
 #include "device/sim/network.h"
+#include "util/cpu.h"
 #include "util/minmax.h"
 
 /* Packets delivered per advance at most. */
 #define ADVANCE_BATCH 32
+/* Before a packet that found no memory is tried again, ps. */
+#define NO_MEMORY_PAUSE 1000000u
 
 _Static_assert(sizeof(struct sim_packet) % 8 == 0, "bodies are aligned to 8");
 
@@ -241,8 +244,10 @@ static int accept_packet(struct sim_path *path, const struct packet *packet, uin
     struct sim_packet *copy = packet_new(network, body);
     int error;
 
-    if (copy == NULL)
-        return -ENOMEM;
+    if (copy == NULL) {
+        sim_schedule(path->link->from, network->now + NO_MEMORY_PAUSE, false);
+        return -EAGAIN;
+    }
     copy->link = path->link;
     copy->head = packet->head;
     error = submit(copy, path->level);
@@ -326,6 +331,14 @@ void sim_inbox_flush(struct sim_endpoint *endpoint)
         lose(endpoint->network, inbox_pop(inbox));
 }
 
+static void inbox_push_front(struct sim_inbox *inbox, struct sim_packet *packet)
+{
+    packet->next = inbox->first;
+    inbox->first = packet;
+    if (inbox->last == NULL)
+        inbox->last = packet;
+}
+
 /* Everything that a test may want to be the same in two runs goes into the digest. */
 static void record(struct sim_network *network, const struct sim_packet *packet, uint64_t time)
 {
@@ -342,8 +355,10 @@ static void record(struct sim_network *network, const struct sim_packet *packet,
     network->counters.bytes += packet_body_bytes(&packet->head);
 }
 
-static void deliver(struct sim_endpoint *endpoint, struct sim_packet *packet)
+/* False: the inbox's first packet stays there. */
+static bool deliver(struct sim_endpoint *endpoint, struct sim_inbox *inbox)
 {
+    struct sim_packet *packet = inbox_pop(inbox);
     struct sim_network *network = endpoint->network;
     const struct port_params *params = &endpoint->port->params;
 
@@ -352,9 +367,26 @@ static void deliver(struct sim_endpoint *endpoint, struct sim_packet *packet)
     record(network, packet, endpoint->clock);
     make_room(endpoint);
     /* Still in flight: a path opened by the handler must not find its sender gone already. */
+    endpoint->put_back = false;
+    endpoint->delivering = true;
     params->deliver(params->context, &packet->head, body_of(packet));
+    endpoint->delivering = false;
+    if (unlikely(endpoint->put_back)) {
+        endpoint->held++;
+        inbox_push_front(inbox, packet);
+        return false;
+    }
     packet->link->in_flight--;
     packet_free(network, packet);
+    return true;
+}
+
+bool sim_put_back(struct port *base)
+{
+    struct sim_endpoint *endpoint = sim_endpoint_of(base);
+
+    endpoint->put_back = endpoint->delivering;
+    return endpoint->delivering;
 }
 
 int sim_advance(struct port *base)
@@ -372,7 +404,8 @@ int sim_advance(struct port *base)
     /* The clock moves with each delivery, so packets that become ready meanwhile are taken too. */
     while (packets < ADVANCE_BATCH && !endpoint->task->dead &&
            (inbox = next_inbox(endpoint)) != NULL && inbox->first->ready <= endpoint->clock) {
-        deliver(endpoint, inbox_pop(inbox));
+        if (!deliver(endpoint, inbox))
+            break;
         packets++;
     }
     base->params.counters[DEVICE_RECEIVED] += (uint64_t)packets;
