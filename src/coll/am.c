@@ -382,10 +382,10 @@ static void on_message(pami_context_t handle, void *cookie, const void *header, 
     part = am_part_new(am, &wire, origin, (const char *)header + sizeof(wire),
                        header_bytes - sizeof(wire));
     if (part == NULL || !take_data(part, data, recv)) {
-        if (context->counters[COUNTER_LOST]++ == 0)
-            log_error("out of memory: an active-message collective is lost");
         if (wire.kind >= AM_GATHER)
             refuse(context, origin, &wire);
+        else
+            message_put_back(context, recv);
         if (part != NULL)
             am_part_free(part);
         return;

@@ -1,7 +1,10 @@
 /*
  * Memory that runs out while members of amgathers take their messages: the initiator, which waits
- * for what they contribute, is told, and with the next ones all is right again. And while an id is
- * set that messages wait for: they are late, not lost.
+ * for what they contribute, is told, and with the next ones all is right again. While an id is set
+ * that messages wait for: they are late, not lost. And while a broadcast arrives, of which nobody
+ * would be told: it comes to every member all the same.
+ *
+ * Run:
  */
 #include "no_memory.h"
 
@@ -12,6 +15,7 @@ enum {
     /* What is kept of a message is its header, of a length that nothing else has, and 8 bytes. */
     HEADER = 1003,
     BYTES = HEADER + 8,
+    LONG = 20000, /* of a broadcast that takes several packets */
     /* The first growth of a context's ring of completions: from 64 to 128. */
     RING_BYTES = 128 * 24
 };
@@ -140,6 +144,78 @@ static void be_late(void)
     job_destroy(&job);
 }
 
+static size_t received;
+
+static void on_broadcast(pami_context_t context, void *cookie, const void *header,
+                         size_t header_bytes, const void *pipe, size_t bytes,
+                         pami_endpoint_t origin, pami_geometry_t geometry, pami_recv_t *recv)
+{
+    (void)context, (void)pipe, (void)origin, (void)geometry;
+    CHECK(header_bytes == HEADER && pattern_is(header, HEADER, 7));
+    recv->addr = (char *)cookie + received++ % MEMBERS * bytes;
+    recv->local_fn = on_landed;
+}
+
+static pami_algorithm_t broadcast_of(pami_client_t client)
+{
+    pami_algorithm_t algorithm;
+    pami_geometry_t world;
+
+    CALL(PAMI_Geometry_world(client, &world));
+    CALL(PAMI_Geometry_algorithms_query(world, PAMI_XFER_AMBROADCAST, &algorithm, NULL, 1, NULL,
+                                        NULL, 0));
+    return algorithm;
+}
+
+/* Allocation number `which` and those behind it fail while it arrives; whether there are such. */
+static bool broadcast(size_t bytes, size_t which, size_t count)
+{
+    static char header[HEADER], from[LONG], to[MEMBERS * LONG];
+    pami_dispatch_callback_function fn = {.ambroadcast = on_broadcast};
+    struct sim_job job;
+    bool enough;
+
+    job_create(&job, NULL, 3, 1);
+    for (size_t i = 0; i < job.tasks; i++)
+        CALL(PAMI_AMCollective_dispatch_set(job.context[i], broadcast_of(job.client[i]), ID, fn, to,
+                                            (pami_collective_hint_t){0}));
+    pattern_fill(header, HEADER, 7);
+    received = landed = failed = 0;
+    for (size_t i = 0; i < 2; i++) {
+        pami_xfer_t xfer = {.cb_done = on_contributed, .algorithm = broadcast_of(job.client[0])};
+
+        xfer.cmd.xfer_ambroadcast = (pami_ambroadcast_t){.dispatch = ID,
+                                                         .user_header = header,
+                                                         .headerlen = HEADER,
+                                                         .sndbuf = from,
+                                                         .stype = PAMI_TYPE_BYTE,
+                                                         .stypecount = bytes};
+        CALL(PAMI_Collective(job.context[0], &xfer));
+    }
+    no_memory.refused = 0;
+    refuse_row(which, count);
+    job_settle(&job);
+    enough = no_memory.refused != 0;
+    refuse_only(SIZE_MAX);
+    if (received != 4 || landed != 4)
+        FAIL("%zu bytes, without allocation %zu: %zu of 4 came", bytes, which, received);
+    CHECK(failed == 0 || (enough && bytes == LONG));
+    job_destroy(&job);
+    return enough;
+}
+
+static void broadcast_all(void)
+{
+    for (size_t count = 1; count < 12; count += 5)
+        for (size_t bytes = 8; bytes <= LONG; bytes += LONG - 8) {
+            size_t which = 0;
+
+            while (broadcast(bytes, which, count))
+                which++;
+            CHECK(which > 2);
+        }
+}
+
 static void run(uint64_t seed)
 {
     struct dice dice = {seed};
@@ -174,6 +250,7 @@ int main(int argc, char **argv)
         return 77;
     }
     be_late();
+    broadcast_all();
     for (uint64_t i = 0; i < given.seeds; i++)
         run(given.seed + i);
     return 0;
