@@ -205,6 +205,8 @@ int geometry_attach(struct context *context)
     group_init(&own->world, &client->world, context, &own->world_topology,
                IDENTITY_WORLD + context->offset);
     context->geometry = own;
+    own->retry.run = join_retry;
+    list_init(&own->retry.link);
     own->watch.gone = endpoint_gone;
     message_watch(context, &own->watch);
     message_register(context, MESSAGE_GEOMETRY, join_handle_message, client);
@@ -248,6 +250,7 @@ void geometry_detach(struct context *context)
     }
     u64map_finish(&own->groups);
     list_remove(&own->watch.link);
+    list_remove(&own->retry.link);
     context->geometry = NULL;
     free(own);
 }

@@ -60,6 +60,8 @@ struct edge {
     uint32_t task;
     uint32_t extra; /* one more endpoint to send to, or NO_ENDPOINT */
     bool done;      /* child: UP has come, or it is gone; parent: UP was sent, or it is gone */
+    uint8_t owed;   /* bits by kind: to be sent when there is memory; see send_owed */
+    uint64_t numbers[JOIN_KINDS]; /* of what was sent, for more copies of it; 0: nothing was */
 };
 
 struct join {
@@ -72,7 +74,6 @@ struct join {
     struct edge parent;
     struct edge children[RADIX];
     uint32_t child_count;
-    uint64_t up_number; /* of the UP that was sent, for more copies of it */
     pami_result_t result;
     uint64_t identity;
 };
@@ -123,30 +124,38 @@ static int send_copies(const struct join *join, struct context *context, const s
         if (!member && endpoint != edge->extra && offset != guess)
             continue;
         error = send_copy(context, endpoint, message);
-        if (error != 0 && member)
+        if (error == -ENOMEM ? result == 0 : error != 0 && member)
             result = error;
     }
     return result;
 }
 
+/* What finds no memory is sent later. 0, or -EPIPE: a member has gone. */
 static int send_message(struct join *join, struct context *context, struct edge *edge,
                         enum join_kind kind)
 {
     struct u64map *neighbours = &join->team->client->neighbours;
     struct message message = {
         .key = join->key,
-        .number = neighbour_next(neighbours, edge->task),
         .identity = join->identity,
         .context = join->own,
         .kind = (uint16_t)kind,
         .result = (uint16_t)join->result,
     };
+    int error = -ENOMEM;
 
-    if (message.number == 0)
-        return -ENOMEM;
-    if (kind == JOIN_UP)
-        join->up_number = message.number;
-    return send_copies(join, context, edge, &message);
+    if (edge->numbers[kind] == 0)
+        edge->numbers[kind] = neighbour_next(neighbours, edge->task);
+    message.number = edge->numbers[kind];
+    if (message.number != 0)
+        error = send_copies(join, context, edge, &message);
+    edge->owed &= (uint8_t) ~(1u << kind);
+    if (error != -ENOMEM)
+        return error;
+    edge->owed |= (uint8_t)(1u << kind);
+    if (list_empty(&context->geometry->retry.link))
+        list_push_back(&context->retries, &context->geometry->retry.link);
+    return 0;
 }
 
 /* ---- the state of a join ---- */
@@ -209,11 +218,47 @@ static void join_free(struct join *join)
     free(join);
 }
 
-/* Nothing can come for it any more. */
+static bool owes(const struct join *join)
+{
+    unsigned owed = join->parent.owed;
+
+    for (uint32_t i = 0; i < join->child_count; i++)
+        owed |= join->children[i].owed;
+    return owed != 0;
+}
+
+/* Nothing can come for it any more, and nothing has to be sent. */
 static void reap(struct join *join)
 {
-    if (join->creation == NULL && join->parent.done && all_children_done(join))
+    if (join->creation == NULL && join->parent.done && all_children_done(join) && !owes(join))
         join_free(join);
+}
+
+static void send_owed(struct join *join, struct context *context, struct edge *edge)
+{
+    for (unsigned kind = 0; kind < JOIN_KINDS; kind++)
+        if ((edge->owed & 1u << kind) != 0 &&
+            send_message(join, context, edge, (enum join_kind)kind) != 0 && kind == JOIN_UP)
+            parent_gone(join, context);
+}
+
+int join_retry(struct retry *retry, struct context *context)
+{
+    struct geometry_client *client = context->core->geometry;
+    struct list *item, *following;
+
+    list_remove(&retry->link);
+    pthread_mutex_lock(&client->lock);
+    list_for_each_safe (item, following, &client->joins) {
+        struct join *join = list_entry(item, struct join, link);
+
+        send_owed(join, context, &join->parent);
+        for (uint32_t i = 0; i < join->child_count; i++)
+            send_owed(join, context, &join->children[i]);
+        reap(join);
+    }
+    pthread_mutex_unlock(&client->lock);
+    return 1;
 }
 
 static void task_gone(struct join *join, struct context *context, uint32_t task)
@@ -270,15 +315,8 @@ static bool take_here(struct join *join, struct context *context, uint32_t task,
 {
     if (!join->is_root && join->parent.task == task && join->creation != NULL) {
         join->parent.extra = message->context;
-        if (join->up_number != 0) {
-            struct message up = {.key = join->key,
-                                 .number = join->up_number,
-                                 .context = join->own,
-                                 .kind = JOIN_UP,
-                                 .result = (uint16_t)join->result};
-
-            send_copy(context, message->context, &up);
-        }
+        if (join->parent.numbers[JOIN_UP] != 0)
+            send_message(join, context, &join->parent, JOIN_UP);
         return true;
     }
     return false;
@@ -314,22 +352,20 @@ static bool replace_here(struct geometry_client *client, uint32_t task,
     return false;
 }
 
-static void keep_early(struct geometry_client *client, struct context *context, uint32_t task,
-                       const struct message *message)
+/* False: no memory. */
+static bool keep_early(struct geometry_client *client, uint32_t task, const struct message *message)
 {
     struct early *early;
 
     if (message->kind == JOIN_HERE && replace_here(client, task, message))
-        return;
+        return true;
     early = malloc(sizeof(*early));
-    if (early == NULL) {
-        if (context->counters[COUNTER_LOST]++ == 0)
-            log_error("out of memory: a message about a geometry is lost");
-        return;
-    }
+    if (early == NULL)
+        return false;
     early->task = task;
     early->message = *message;
     list_push_back(&client->early, &early->link);
+    return true;
 }
 
 static bool is_sound(const struct context *context, uint32_t origin, const struct message *message)
@@ -364,9 +400,9 @@ void join_handle_message(pami_context_t handle, void *cookie, const void *header
     struct context *context = handle;
     uint32_t task = endpoint_task(origin);
     struct message message = {.kind = JOIN_KINDS};
+    int is_new;
 
     (void)pipe;
-    (void)recv;
     if (bytes == sizeof(message))
         memcpy(&message, header, sizeof(message));
     if (bytes != sizeof(message) || data_bytes != 0 || !is_sound(context, origin, &message)) {
@@ -374,9 +410,12 @@ void join_handle_message(pami_context_t handle, void *cookie, const void *header
         return;
     }
     pthread_mutex_lock(&client->lock);
-    if (neighbour_is_new(&client->neighbours, task, message.number) &&
-        !offer(client, context, task, &message))
-        keep_early(client, context, task, &message);
+    is_new = neighbour_is_new(&client->neighbours, task, message.number);
+    if (is_new > 0 &&
+        (offer(client, context, task, &message) || keep_early(client, task, &message)))
+        neighbour_seen(&client->neighbours, task, message.number);
+    else if (is_new != 0)
+        message_put_back(context, recv);
     pthread_mutex_unlock(&client->lock);
 }
 
@@ -425,14 +464,14 @@ static struct join *join_new(struct creation *creation, struct geometry *team)
     return join;
 }
 
-/* Hear of the neighbour's end. False: it has left already. */
+/* Hear of the neighbour's end. False: it has left. Without memory what is sent will tell. */
 static bool watch(const struct join *join, struct context *context, const struct edge *edge)
 {
     for (uint32_t offset = 0; offset < context->core->contexts_max; offset++) {
         uint32_t endpoint = endpoint_make(edge->task, offset);
 
         if (is_member(join, endpoint))
-            return message_expect(context, endpoint) == 0;
+            return message_expect(context, endpoint) != -EPIPE;
     }
     return true;
 }

@@ -3,6 +3,7 @@
  */
 #include "geometry/neighbour.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,22 +39,28 @@ uint64_t neighbour_next(struct u64map *map, uint32_t task)
     return neighbour != NULL ? ++neighbour->sent : 0;
 }
 
-static bool insert(struct neighbour *neighbour, size_t at, uint64_t number)
+/* For one more. */
+static bool make_room(struct neighbour *neighbour)
 {
-    if (neighbour->count == neighbour->room) {
-        size_t room = neighbour->room == 0 ? 4 : 2 * neighbour->room;
-        struct range *ranges = realloc(neighbour->ranges, room * sizeof(*ranges));
+    size_t room = neighbour->room == 0 ? 4 : 2 * neighbour->room;
+    struct range *ranges;
 
-        if (ranges == NULL)
-            return false;
-        neighbour->ranges = ranges;
-        neighbour->room = room;
-    }
+    if (neighbour->count < neighbour->room)
+        return true;
+    ranges = realloc(neighbour->ranges, room * sizeof(*ranges));
+    if (ranges == NULL)
+        return false;
+    neighbour->ranges = ranges;
+    neighbour->room = room;
+    return true;
+}
+
+static void insert(struct neighbour *neighbour, size_t at, uint64_t number)
+{
     memmove(&neighbour->ranges[at + 1], &neighbour->ranges[at],
             (neighbour->count - at) * sizeof(neighbour->ranges[0]));
     neighbour->ranges[at] = (struct range){number, number};
     neighbour->count++;
-    return true;
 }
 
 static void take_out(struct neighbour *neighbour, size_t at)
@@ -63,22 +70,37 @@ static void take_out(struct neighbour *neighbour, size_t at)
             (neighbour->count - at) * sizeof(neighbour->ranges[0]));
 }
 
-bool neighbour_is_new(struct u64map *map, uint32_t task, uint64_t number)
+/* The first range that ends at the number or above. */
+static size_t range_of(const struct neighbour *neighbour, uint64_t number)
 {
-    struct neighbour *neighbour = find(map, task);
     size_t at = 0;
 
-    if (neighbour == NULL)
-        return true;
-    if (number <= neighbour->seen)
-        return false;
     while (at < neighbour->count && neighbour->ranges[at].last < number)
         at++;
+    return at;
+}
+
+int neighbour_is_new(struct u64map *map, uint32_t task, uint64_t number)
+{
+    struct neighbour *neighbour = find(map, task);
+    size_t at;
+
+    if (neighbour == NULL)
+        return -ENOMEM;
+    if (number <= neighbour->seen)
+        return 0;
+    at = range_of(neighbour, number);
     if (at < neighbour->count && neighbour->ranges[at].first <= number)
-        return false;
-    /* Without memory it counts as new once more, should another copy come. */
-    if (!insert(neighbour, at, number))
-        return true;
+        return 0;
+    return make_room(neighbour) ? 1 : -ENOMEM;
+}
+
+void neighbour_seen(struct u64map *map, uint32_t task, uint64_t number)
+{
+    struct neighbour *neighbour = u64map_get(map, task);
+    size_t at = range_of(neighbour, number);
+
+    insert(neighbour, at, number);
     if (at + 1 < neighbour->count && neighbour->ranges[at + 1].first == number + 1) {
         neighbour->ranges[at].last = neighbour->ranges[at + 1].last;
         take_out(neighbour, at + 1);
@@ -91,7 +113,6 @@ bool neighbour_is_new(struct u64map *map, uint32_t task, uint64_t number)
         neighbour->seen = neighbour->ranges[0].last;
         take_out(neighbour, 0);
     }
-    return true;
 }
 
 void neighbours_free(struct u64map *map)

@@ -17,8 +17,12 @@
 /* The number of the next message to the task, from 1 on; 0 without memory. `map` is by task. */
 uint64_t neighbour_next(struct u64map *map, uint32_t task);
 
-/* The message with this number has not been seen before; it has now. */
-bool neighbour_is_new(struct u64map *map, uint32_t task, uint64_t number);
+/* 1: the message with this number has not been seen before, and there is room to note it; 0: it
+ * has; -ENOMEM. */
+int neighbour_is_new(struct u64map *map, uint32_t task, uint64_t number);
+
+/* It has now: right after neighbour_is_new said that it had not. */
+void neighbour_seen(struct u64map *map, uint32_t task, uint64_t number);
 
 void neighbours_free(struct u64map *map);
 

@@ -43,6 +43,7 @@ struct geometry_context {
     struct geometry_client *client;
     struct list link;
     struct message_watch watch;
+    struct retry retry;   /* on the context's list while joins have to send what found no memory */
     struct u64map groups; /* by identity, open ones, without the world */
     struct group world;
     struct topology world_topology;
@@ -113,6 +114,8 @@ void join_handle_message(pami_context_t context, void *cookie, const void *heade
                          pami_recv_t *recv);
 
 /* The endpoint has left: what waits for its task fails. */
+/* Of struct geometry_context. */
+int join_retry(struct retry *retry, struct context *context);
 void join_endpoint_gone(struct context *context, uint32_t endpoint);
 
 /* The context goes; the last one takes what is under way with it. */
