@@ -65,10 +65,8 @@ static struct connection *connection_new(const struct ofi_device *device, int fd
 {
     struct connection *connection = calloc(1, sizeof(*connection));
 
-    if (connection == NULL) {
-        close(fd);
+    if (connection == NULL)
         return NULL;
-    }
     list_init(&connection->link);
     connection->fd = fd;
     connection->state = state;
@@ -110,11 +108,18 @@ struct connection *connection_to(const struct ofi_device *device, uint32_t task,
                                  const struct sockaddr_storage *address)
 {
     int fd = connect_from(&device->interface, address);
+    struct connection *connection = fd >= 0 ? connection_over(device, task, life, fd) : NULL;
 
-    if (fd >= 0)
-        return connection_over(device, task, life, fd);
-    log_at(ofi_is_lack(-fd) ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO,
-           "ofi: task %u cannot be connected to: %s", task, strerror(-fd));
+    if (connection != NULL)
+        return connection;
+    if (fd >= 0) {
+        close(fd);
+        fd = -ENOMEM;
+    } else {
+        log_at(ofi_is_lack(-fd) ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO,
+               "ofi: task %u cannot be connected to: %s", task, strerror(-fd));
+    }
+    errno = -fd;
     return NULL;
 }
 

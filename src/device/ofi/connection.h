@@ -81,7 +81,8 @@ struct connection {
 };
 
 /* Connects to a task's reception (does not wait), or takes over a socket that is being connected to
- * it, or one that was accepted. NULL: cannot. */
+ * it, or one that was accepted. NULL: cannot; of the latter two only without memory, and the socket
+ * is still the caller's. connection_to sets errno. */
 struct connection *connection_to(const struct ofi_device *device, uint32_t task, uint32_t life,
                                  const struct sockaddr_storage *address);
 struct connection *connection_over(const struct ofi_device *device, uint32_t task, uint32_t life,

@@ -6,7 +6,6 @@
 
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/ofi.h"
-#include "util/log.h"
 
 static void peer_dead(struct ofi_slot *slot, uint32_t task, uint32_t life)
 {
@@ -59,10 +58,8 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
         return true;
     }
     link = ofi_link_get(slot, notice->endpoint);
-    if (link == NULL) {
-        log_error("ofi: out of memory: endpoint %u stays unknown", notice->endpoint);
-        return true;
-    }
+    if (link == NULL)
+        return false; /* no memory */
     if (notice->life < link->life)
         return true;
     if (!ofi_link_live(link, notice->life))

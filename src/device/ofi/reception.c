@@ -21,6 +21,7 @@
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/reception.h"
 #include "util/clock.h"
+#include "util/cpu.h"
 #include "util/log.h"
 #include "util/option.h"
 
@@ -31,21 +32,48 @@
 #define STRANGERS_MAX 64u
 /* Before the next attempt to let somebody in, where the system refuses. */
 #define ACCEPT_PAUSE_NS 10000000
+/* ... to get memory. */
+#define MEMORY_PAUSE_NS 10000000
 /* How long the end waits for what is still to be said. */
 #define STOP_NS UINT64_C(1000000000)
+
+/* ---- memory ---- */
+
+/*
+ * Somebody waits for ever for a message or a notice that is dropped. Nobody waits for this thread,
+ * but for the end, which does not need them any more: false. So without memory it waits. Not under
+ * device->lock.
+ */
+static bool wait_for_memory(struct reception *reception)
+{
+    static const struct timespec pause = {.tv_nsec = MEMORY_PAUSE_NS};
+    bool stopping;
+
+    if (!reception->starved)
+        log_warn("ofi: out of memory: what other tasks say has to wait");
+    reception->starved = true;
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&reception->device->lock);
+    stopping = reception->stopping;
+    pthread_mutex_unlock(&reception->device->lock);
+    return !stopping;
+}
+
+static void *get_memory(struct reception *reception, size_t bytes)
+{
+    void *memory;
+
+    do
+        memory = calloc(1, bytes);
+    while (unlikely(memory == NULL) && wait_for_memory(reception));
+    return memory;
+}
 
 /* ---- telling slots ---- */
 
 /* Under device->lock. */
-static void tell_slot(struct ofi_slot *slot, const struct ofi_notice *what)
+static void tell_slot(struct ofi_slot *slot, struct ofi_notice *notice)
 {
-    struct ofi_notice *notice = malloc(sizeof(*notice));
-
-    if (notice == NULL) {
-        log_error("ofi: out of memory: news of endpoint %u is lost", what->endpoint);
-        return;
-    }
-    *notice = *what;
     list_push_back(&slot->notices, &notice->link);
     atomic_store_explicit(&slot->news, 1, memory_order_relaxed);
     if (slot->armed && slot->open)
@@ -55,11 +83,18 @@ static void tell_slot(struct ofi_slot *slot, const struct ofi_notice *what)
 static void tell(struct reception *reception, uint32_t offset, const struct ofi_notice *what)
 {
     struct ofi_device *device = reception->device;
+    struct ofi_notice *notice = get_memory(reception, sizeof(*notice));
 
+    if (notice == NULL)
+        return;
+    *notice = *what;
     pthread_mutex_lock(&device->lock);
-    if (device->slots[offset] != NULL && device->slots[offset]->open)
-        tell_slot(device->slots[offset], what);
+    if (device->slots[offset] != NULL && device->slots[offset]->open) {
+        tell_slot(device->slots[offset], notice);
+        notice = NULL;
+    }
     pthread_mutex_unlock(&device->lock);
+    free(notice);
 }
 
 static void tell_dead(struct reception *reception, const struct peer *peer)
@@ -89,6 +124,7 @@ static void watch_connection(struct reception *reception, struct connection *con
         connection->state = CONNECTION_FAILED;
 }
 
+/* NULL: the end has come. */
 static struct peer *peer_of(struct reception *reception, uint32_t task)
 {
     struct peer *peer = u64map_get(&reception->peers, task);
@@ -96,13 +132,15 @@ static struct peer *peer_of(struct reception *reception, uint32_t task)
 
     if (peer != NULL)
         return peer;
-    peer = calloc(1, sizeof(*peer));
+    peer = get_memory(reception, sizeof(*peer));
     if (peer == NULL)
         return NULL;
     peer->task = task;
-    pthread_mutex_lock(&reception->device->lock);
-    error = u64map_put(&reception->peers, task, peer);
-    pthread_mutex_unlock(&reception->device->lock);
+    do {
+        pthread_mutex_lock(&reception->device->lock);
+        error = u64map_put(&reception->peers, task, peer);
+        pthread_mutex_unlock(&reception->device->lock);
+    } while (unlikely(error != 0) && wait_for_memory(reception));
     if (error == 0)
         return peer;
     free(peer);
@@ -129,7 +167,9 @@ static struct connection *connect_to(struct reception *reception, const struct p
         log_error("ofi: task %u cannot be talked to: its card is %s", task, card);
         return NULL;
     }
-    connection = connection_to(device, task, peer->life, &address);
+    do
+        connection = connection_to(device, task, peer->life, &address);
+    while (connection == NULL && errno == ENOMEM && wait_for_memory(reception));
     if (connection == NULL)
         return NULL;
     list_push_back(&reception->connections, &connection->link);
@@ -177,6 +217,7 @@ static bool acquaint(struct reception *reception, struct peer *peer, struct conn
 static void send_message(struct reception *reception, const struct message *message)
 {
     struct peer *peer = peer_of(reception, ofi_task(message->to));
+    int error;
 
     if (peer == NULL)
         return;
@@ -200,7 +241,10 @@ static void send_message(struct reception *reception, const struct message *mess
         peer_died(reception, peer, "cannot be reached");
         return;
     }
-    if (connection_send(peer->connection, message) != 0)
+    do
+        error = connection_send(peer->connection, message);
+    while (unlikely(error != 0) && wait_for_memory(reception));
+    if (error != 0)
         log_error("ofi: out of memory: a message to task %u is lost", peer->task);
     else if (peer->connection->state == CONNECTION_OPEN)
         watch_connection(reception, peer->connection, EPOLL_CTL_MOD);
@@ -233,24 +277,27 @@ static bool answer(struct reception *reception, const struct request *request)
     struct ofi_device *device = reception->device;
     const struct message *ask = &request->message;
     struct message reply = {.from = ask->to, .to = ask->from, .count = ask->count};
+    struct ofi_notice *notice = get_memory(reception, sizeof(*notice));
     uint32_t life = request->life;
     struct ofi_slot *slot;
     bool waits;
 
+    if (notice == NULL)
+        return true;
+    *notice = (struct ofi_notice){.kind = NOTICE_NAME,
+                                  .endpoint = ask->from,
+                                  .life = life,
+                                  .ended = ask->ended,
+                                  .asks = life != 0,
+                                  .name = ask->name};
     pthread_mutex_lock(&device->lock);
     slot = device->slots[ofi_offset(ask->to)];
     waits = has_to_wait(device, slot, request);
     if (waits) {
         reply.kind = 0;
     } else if (slot->open) {
-        const struct ofi_notice notice = {.kind = NOTICE_NAME,
-                                          .endpoint = ask->from,
-                                          .life = life,
-                                          .ended = ask->ended,
-                                          .asks = life != 0,
-                                          .name = ask->name};
-
-        tell_slot(slot, &notice);
+        tell_slot(slot, notice);
+        notice = NULL;
         reply.kind = life != 0 ? 0 : MESSAGE_NAME;
         reply.ended = slot->ended;
         reply.name = slot->name;
@@ -258,6 +305,7 @@ static bool answer(struct reception *reception, const struct request *request)
         reply.kind = MESSAGE_CLOSED;
     }
     pthread_mutex_unlock(&device->lock);
+    free(notice);
     if (reply.kind != 0)
         send_message(reception, &reply);
     return !waits;
@@ -265,7 +313,7 @@ static bool answer(struct reception *reception, const struct request *request)
 
 static void answer_or_wait(struct reception *reception, const struct message *ask, uint32_t life)
 {
-    struct request *request = malloc(sizeof(*request));
+    struct request *request = get_memory(reception, sizeof(*request));
 
     if (request == NULL)
         return;
@@ -358,9 +406,13 @@ static void accept_all(struct reception *reception)
                 nanosleep(&pause, NULL);
             return;
         }
-        connection = connection_from(reception->device, fd);
-        if (connection == NULL)
+        do
+            connection = connection_from(reception->device, fd);
+        while (connection == NULL && wait_for_memory(reception));
+        if (connection == NULL) {
+            close(fd);
             return;
+        }
         list_push_back(&reception->connections, &connection->link);
         reception->strangers++;
         watch_connection(reception, connection, EPOLL_CTL_ADD);

@@ -1,0 +1,133 @@
+/*
+ * No memory for the thread that exchanges the names of endpoints, for one allocation or a few in a
+ * row, each in turn: tasks of two nodes get to know each other all the same.
+ *
+ * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi" timeout=120
+ */
+#include "api_test.h"
+
+#include <stdatomic.h>
+#include <sys/prctl.h>
+
+enum {
+    REPORT_ID = 1,
+    ROWS = 2,
+    MOST = 40 /* allocations of the thread in one round */
+};
+
+static atomic_long left = -1; /* so many are not refused, then `row` are */
+static atomic_long row;
+static atomic_long refused;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define CAN_REFUSE 1
+extern void *__libc_malloc(size_t bytes);
+extern void *__libc_calloc(size_t count, size_t bytes);
+extern void *__libc_realloc(void *memory, size_t bytes);
+
+static bool is_the_thread(void)
+{
+    static _Thread_local int known;
+    char name[16] = "";
+
+    if (known == 0) {
+        prctl(PR_GET_NAME, name);
+        known = strcmp(name, "pami-ofi") == 0 ? 1 : -1;
+    }
+    return known > 0;
+}
+
+static bool no_memory_now(void)
+{
+    if (atomic_load(&left) < 0 || !is_the_thread())
+        return false;
+    if (atomic_load(&left) > 0) {
+        atomic_fetch_sub(&left, 1);
+        return false;
+    }
+    if (atomic_fetch_sub(&row, 1) == 1)
+        atomic_store(&left, -1);
+    atomic_fetch_add(&refused, 1);
+    return true;
+}
+
+__attribute__((visibility("default"))) void *calloc(size_t count, size_t bytes)
+{
+    return no_memory_now() ? NULL : __libc_calloc(count, bytes);
+}
+
+__attribute__((visibility("default"))) void *realloc(void *memory, size_t bytes)
+{
+    return no_memory_now() ? NULL : __libc_realloc(memory, bytes);
+}
+
+__attribute__((visibility("default"))) void *malloc(size_t bytes)
+{
+    return no_memory_now() ? NULL : __libc_malloc(bytes);
+}
+#else
+#define CAN_REFUSE 0
+#endif
+
+static size_t done, reported, enough;
+
+static void on_done(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)cookie;
+    CHECK(result == PAMI_SUCCESS);
+    done++;
+}
+
+static void on_report(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                      const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    bool was;
+
+    (void)context, (void)cookie, (void)data, (void)bytes, (void)origin, (void)recv;
+    CHECK(header_bytes == sizeof(was));
+    memcpy(&was, header, sizeof(was));
+    reported++;
+    enough += was;
+}
+
+/* Allocation number `which` of each task's thread fails; whether any task had so many. */
+static bool run(long which, long count)
+{
+    struct job job = {0};
+    pami_send_t send = {.send = {.dispatch = REPORT_ID}, .events = {.remote_fn = on_done}};
+    bool was;
+
+    done = reported = enough = 0;
+    job_create_client(&job, "ofi_memory");
+    atomic_store(&refused, 0);
+    atomic_store(&row, count);
+    atomic_store(&left, which);
+    job_create_contexts(&job, 1);
+    test_dispatch(job.context[0], REPORT_ID, on_report, NULL, test_ordered());
+    job_barrier(&job);
+    was = atomic_load(&refused) != 0;
+    send.send.header.iov_base = &was;
+    send.send.header.iov_len = sizeof(was);
+    send.send.dest = job_endpoint(&job, 1 - job.task, 0);
+    CHECK_OK(PAMI_Send(job.context[0], &send));
+    WAIT(&job, done == 1 && reported == 1);
+    atomic_store(&left, -1);
+    job_barrier(&job);
+    job_destroy_contexts(&job);
+    CHECK_OK(PAMI_Client_destroy(&job.client));
+    return was || enough != 0;
+}
+
+int main(void)
+{
+    static const long rows[ROWS] = {1, 4};
+
+    if (!CAN_REFUSE) {
+        printf("SKIP: the sanitizer has the memory\n");
+        return 77;
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        for (long which = 0; run(which, rows[i]); which++)
+            CHECK(which < MOST);
+    return 0;
+}
