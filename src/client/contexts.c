@@ -51,12 +51,33 @@ static int make_context(struct client *client, uint32_t offset)
         return error;
     error = attach(context);
     if (error != 0) {
-        context_destroy(context);
+        context_unmake(context);
         return error;
     }
     client->contexts[offset] = context;
     client->context_count++;
     return 0;
+}
+
+static void detach(struct client *client, struct context *context)
+{
+    trace_close(context, client->name, client->instance);
+    registry_remove(context);
+    geometry_detach(context);
+    coll_detach(context);
+    p2p_detach(context);
+}
+
+/* Those that have been made, when others cannot. */
+static void unmake_contexts(struct client *client)
+{
+    while (client->context_count != 0) {
+        struct context *context = client->contexts[--client->context_count];
+
+        detach(client, context);
+        context_unmake(context);
+        client->contexts[client->context_count] = NULL;
+    }
 }
 
 /* In a child forked from the client's process: what is behind the handles is the parent's. */
@@ -85,11 +106,7 @@ void client_destroy_contexts(struct client *client)
     for (size_t i = 0; i < count; i++) {
         if (option_bool(OPT_STATS))
             stats_print(client->contexts[i]);
-        trace_close(client->contexts[i], client->name, client->instance);
-        registry_remove(client->contexts[i]);
-        geometry_detach(client->contexts[i]);
-        coll_detach(client->contexts[i]);
-        p2p_detach(client->contexts[i]);
+        detach(client, client->contexts[i]);
         context_destroy(client->contexts[i]);
         client->contexts[i] = NULL;
     }
@@ -163,7 +180,7 @@ pami_result_t PAMI_Context_createv(pami_client_t handle, pami_configuration_t co
         int error = make_context(client, i);
 
         if (error != 0) {
-            client_destroy_contexts(client);
+            unmake_contexts(client);
             return error_set(error_from_errno(error),
                              "PAMI_Context_createv: context %u cannot be made: %s", i,
                              strerror(-error));

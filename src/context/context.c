@@ -57,6 +57,12 @@ static void close_ports(struct context *context)
     context->port_count = 0;
 }
 
+static void mark_unused(struct context *context)
+{
+    for (size_t i = 0; i < context->port_count; i++)
+        context->ports[i]->unused = true;
+}
+
 static int open_ports(struct context *context)
 {
     struct client_core *core = context->core;
@@ -74,6 +80,7 @@ static int open_ports(struct context *context)
         int error = device->ops->port_open(device, &params, &context->ports[i]);
 
         if (error != 0) {
+            mark_unused(context);
             close_ports(context);
             return error;
         }
@@ -112,6 +119,12 @@ int context_create(struct client_core *core, uint32_t offset, struct context **o
     context->magic = CONTEXT_MAGIC;
     *out = context;
     return 0;
+}
+
+void context_unmake(struct context *context)
+{
+    mark_unused(context);
+    context_destroy(context);
 }
 
 void context_destroy(struct context *context)

@@ -271,6 +271,10 @@ static inline const char *context_fault(pami_context_t handle)
 /* 0 or negative errno. p2p is not attached yet. */
 int context_create(struct client_core *core, uint32_t offset, struct context **context);
 
+/* Not all contexts of its task can be made: one that was never advanced goes. What others have sent
+ * is for the next one, where the device can keep it. */
+void context_unmake(struct context *context);
+
 /* The owner, or nobody, is inside; drops what is still queued. */
 void context_destroy(struct context *context);
 

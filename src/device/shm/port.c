@@ -144,27 +144,37 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
         free(port);
         return error;
     }
-    atomic_store_explicit(&inbox->closed, 0, memory_order_release);
+    port->was_closed = atomic_exchange_explicit(&inbox->closed, 0, memory_order_acq_rel);
     port->device->open |= UINT64_C(1) << params->offset;
     *out = &port->port;
     return 0;
 }
 
-void shm_port_close(struct port *base)
+/* The context's life is over. */
+static void end_life(struct shm_port *port)
 {
-    struct shm_port *port = shm_port_of(base);
     const struct segment *segment = port->device->segment;
-    struct list *item;
 
-    joint_close(port);
     purge(port);
     inbox_release(&port->reader);
     atomic_store_explicit(&port->reader.inbox->closed, 1, memory_order_release);
     atomic_fetch_add_explicit(&port->reader.inbox->lives, 1, memory_order_release);
-    port->device->open &= ~(UINT64_C(1) << base->params.offset);
     if (port->device->open == 0)
         atomic_fetch_add_explicit(&segment_member(segment, segment->self)->ended, 1,
                                   memory_order_release);
+}
+
+void shm_port_close(struct port *base)
+{
+    struct shm_port *port = shm_port_of(base);
+    struct list *item;
+
+    joint_close(port);
+    port->device->open &= ~(UINT64_C(1) << base->params.offset);
+    if (base->unused)
+        atomic_store_explicit(&port->reader.inbox->closed, port->was_closed, memory_order_release);
+    else
+        end_life(port);
     while ((item = list_pop_front(&port->paths)) != NULL)
         shm_path_free(list_entry(item, struct shm_path, link));
     chunk_pool_finish(&port->chunks);

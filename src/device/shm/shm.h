@@ -58,6 +58,7 @@ struct shm_port {
     struct chunk_pool chunks;
     uint32_t starved; /* packets until the pool, which was empty, is looked through again */
     struct joint joint;
+    uint32_t was_closed; /* the inbox, before */
     struct list paths;
     struct pollfd *watch; /* of distinct members that paths lead to */
     uint32_t *watch_member;
