@@ -32,6 +32,7 @@ struct coll_operation {
     pami_event_function cb_done;
     void *cookie;
     const struct algorithm *row;
+    uint64_t *ran; /* counts runs of the row; NULL: the row's machines do it */
     uint64_t bytes;
     uint64_t number; /* the first of its block */
     bool gave_up;    /* because members disagree, and all have been told */

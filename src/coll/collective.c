@@ -119,19 +119,18 @@ static void run(struct coll_operation *operation, const pami_xfer_t *cmd)
     struct group *group = machine->group;
     struct context *context = group->context;
     struct coll *coll = context->coll;
-    const struct algorithm *row = operation->row;
     uint64_t number = group->sequence;
 
     context_promise(context, cmd->cb_done, NULL); /* room was reserved */
     operation->cb_done = cmd->cb_done;
     operation->cookie = cmd->cookie;
     if (unlikely(context->trace != NULL))
-        trace_add(context, TRACE_BEGIN, collective_name(row->type), 0, (uintptr_t)operation, 0,
-                  operation->bytes);
+        trace_add(context, TRACE_BEGIN, collective_name(operation->row->type), 0,
+                  (uintptr_t)operation, 0, operation->bytes);
     operation->number = number;
     operation->gave_up = false;
-    if (row->make != NULL)
-        coll->rows->ran[row - algorithm_table]++;
+    if (likely(operation->ran != NULL))
+        ++*operation->ran;
     list_push_back(&coll->started, &operation->link);
     machine->ops->start(machine);
     look_at_flight(group, number);
@@ -156,6 +155,7 @@ static pami_result_t make(struct group *group, const struct algorithm *row,
     operation->machine = machine;
     operation->context = group->context;
     operation->row = row;
+    operation->ran = row->make != NULL ? &coll->rows->ran[row - algorithm_table] : NULL;
     machine->done = operation_done;
     machine->cookie = operation;
     repeat_note(operation, cmd, collective, print);

@@ -61,10 +61,11 @@ HOT bool shared_run_counted(struct shared_machine *machine)
     if (machine->posted == 0) {
         if (!shared_may_write(machine))
             return false;
-        machine->row->post(machine, 0);
         arena->line_used[arena_place(arena, machine->tick)] = machine->tick + 1;
-        if (machine->call.kind != SHARED_BARRIER)
+        if (machine->call.kind != SHARED_BARRIER) {
+            machine->row->post(machine, 0);
             shared_publish(machine, LINE_POST, 1);
+        }
         machine->posted = 1;
         shared_sit_down(machine);
         shared_arrive(machine, machine->tick);
