@@ -918,8 +918,16 @@ pami_result_t PAMI_Geometry_destroy(pami_client_t client, pami_geometry_t *geome
 pami_result_t PAMI_Geometry_query(pami_geometry_t geometry, pami_configuration_t configuration[],
                                   size_t num_configs);
 
-/* Change geometry attributes; called by all members. When fn has run on `context`, the algorithm
- * lists must be queried again. Owns the context. */
+/*
+ * Change geometry attributes; called by all members, in the same order relative to their
+ * collectives. When fn has run on `context`, the algorithm lists must be queried again. Local, does
+ * not wait for others. Owns the context, which is the one that takes part.
+ *
+ * Each update of PAMI_GEOMETRY_OPTIMIZE lets go of the resources that the geometry was granted,
+ * when its collectives that use them have ended. With 1 it asks for them again, also where they
+ * were refused before; after 0 algorithms that need them do without. Members whose values differ
+ * are refused together. Without effect, but for asking with 1, where a task has several members.
+ */
 pami_result_t PAMI_Geometry_update(pami_geometry_t geometry, pami_configuration_t configuration[],
                                    size_t num_configs, pami_context_t context,
                                    pami_event_function fn, void *cookie);

@@ -211,7 +211,7 @@ static size_t rouse_all(struct sim_network *network)
 /* ---- nothing happens any more ---- */
 
 struct questions {
-    uint64_t failures; /* of collectives, up to now */
+    uint64_t mark; /* of all contexts, up to now */
     bool ask;
     size_t asked;
 };
@@ -225,7 +225,7 @@ static bool question(struct sim_endpoint *endpoint, void *cookie)
         return true;
     context = endpoint->port->params.context;
     if (!questions->ask) {
-        questions->failures += context->coll->failures;
+        questions->mark += ask_mark(context);
     } else if (ask_now(context) != 0) {
         sim_schedule(endpoint, endpoint->network->now, false);
         questions->asked++;
@@ -233,16 +233,16 @@ static bool question(struct sim_endpoint *endpoint, void *cookie)
     return true;
 }
 
-/* Collectives may wait for what will not come: they ask, once until another one has failed, as if
- * time had passed. Returns whether any did. */
-static bool ask_all(struct sim_network *network, uint64_t *failures)
+/* Collectives may wait for what will not come: they ask, once until that may have other answers, as
+ * if time had passed. Returns whether any did. */
+static bool ask_all(struct sim_network *network, uint64_t *mark)
 {
     struct questions questions = {.ask = false};
 
     for_each_endpoint(network, question, &questions);
-    if (questions.failures == *failures)
+    if (questions.mark == *mark)
         return false;
-    *failures = questions.failures;
+    *mark = questions.mark;
     questions.ask = true;
     for_each_endpoint(network, question, &questions);
     return questions.asked != 0;
@@ -363,7 +363,7 @@ static int take_turn(struct sim_endpoint *endpoint)
 static pami_result_t run(struct sim_network *network, int (*done)(void *), void *cookie,
                          uint64_t events, uint64_t until)
 {
-    uint64_t failures = UINT64_MAX;
+    uint64_t mark = UINT64_MAX;
 
     rouse_forgotten(network);
     while (done == NULL || !done(cookie)) {
@@ -375,7 +375,7 @@ static pami_result_t run(struct sim_network *network, int (*done)(void *), void 
             if (rouse_all(network) != 0)
                 next = sim_next(network, until, events, &endpoint);
         }
-        if (next == SIM_NEXT_QUIET && ask_all(network, &failures)) {
+        if (next == SIM_NEXT_QUIET && ask_all(network, &mark)) {
             network->is_roused = false;
             next = sim_next(network, until, events, &endpoint);
         }

@@ -69,6 +69,11 @@ size_t ask_now(struct context *context)
     return look(context, true);
 }
 
+uint64_t ask_mark(const struct context *context)
+{
+    return context->coll->failures + aggregate_count(context->coll->aggregate)->refused;
+}
+
 /* ---- answers ---- */
 
 /* Is it legitimate to wait in an arena for a run that goes by messages here? */

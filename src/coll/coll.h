@@ -105,6 +105,7 @@ struct coll_state {
     struct arena *arena;                /* of shared memory, NULL until used */
     struct levels *levels;              /* levels.h; NULL until used */
     struct aggregate_member *aggregate; /* of the geometry itself; NULL until used */
+    uint32_t term;                      /* ... which is this one: aggregate/ */
     int places;                         /* of a sub-group: locality.c; 0: not asked yet */
     uint32_t runs;                      /* machines that run, those of sub-groups too */
     uint32_t failed;       /* of the runs that have failed here the last one, by number */

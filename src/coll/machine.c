@@ -243,7 +243,7 @@ static int group_opened(struct group *group)
     group->state->top = group;
     am_group_opened(group);
     if (group->geometry->attributes[0] != 0)
-        aggregate_group_form(group);
+        aggregate_group_optimise(group, true);
     return 0;
 }
 
@@ -297,7 +297,7 @@ const struct geometry_hooks coll_geometry_hooks = {
     .group_opened = group_opened,
     .group_closed = group_closed,
     .group_busy = group_busy,
-    .group_optimise = aggregate_group_form,
+    .group_optimise = aggregate_group_optimise,
 };
 
 HOT void coll_runs(struct group *group)

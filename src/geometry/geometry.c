@@ -252,10 +252,49 @@ void geometry_set_attributes(struct geometry *geometry, const pami_configuration
 void geometry_optimise(struct geometry *geometry, struct context *context)
 {
     const struct geometry_hooks *hooks = geometry->client->hooks;
-    struct group *group = geometry->attributes[0] != 0 ? geometry_group(geometry, context) : NULL;
+    bool ahead = geometry->attributes[0] != 0;
+    struct group *group = geometry_group(geometry, context);
 
     if (group != NULL && hooks->group_optimise != NULL)
-        hooks->group_optimise(group);
+        hooks->group_optimise(group, ahead);
+}
+
+/* That all members count updates of; NULL: with several members of a task it is not known which of
+ * their collectives come before a call. */
+static struct group *counting_group(struct geometry *geometry, struct context *context)
+{
+    bool one_each = geometry->topology.size == geometry->task_count && geometry->group_count == 1;
+
+    if (geometry->is_world)
+        return &context->geometry->world;
+    if (atomic_load_explicit(&geometry->state, memory_order_acquire) /* G1 */ != GEOMETRY_READY)
+        return NULL;
+    return one_each ? &geometry->groups[0] : NULL;
+}
+
+static void count_update(struct geometry *geometry, struct context *context)
+{
+    struct group *group = counting_group(geometry, context);
+    unsigned word, updates;
+
+    if (group == NULL)
+        return;
+    /* Relaxed: the program orders updates and collectives. */
+    word = atomic_load_explicit(&group->optimise, memory_order_relaxed);
+    updates = word >> GROUP_UPDATES_SHIFT;
+    if (updates == GROUP_UPDATES_MAX)
+        return;
+    word = (updates + 1) << GROUP_UPDATES_SHIFT;
+    word |= geometry->attributes[0] != 0 ? GROUP_OPTIMISED : 0;
+    atomic_store_explicit(&group->optimise, word, memory_order_relaxed);
+}
+
+static bool names_optimise(const pami_configuration_t configuration[], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (configuration[i].name == PAMI_GEOMETRY_OPTIMIZE)
+            return true;
+    return false;
 }
 
 pami_result_t PAMI_Geometry_query(pami_geometry_t handle, pami_configuration_t configuration[],
@@ -297,7 +336,10 @@ pami_result_t PAMI_Geometry_update(pami_geometry_t handle, pami_configuration_t 
     if (context_complete(context, fn, cookie, PAMI_SUCCESS) != 0)
         return error_set(PAMI_ENOMEM, "PAMI_Geometry_update: out of memory");
     geometry_set_attributes(geometry, configuration, num_configs);
-    geometry_optimise(geometry, context);
+    if (names_optimise(configuration, num_configs)) {
+        count_update(geometry, context);
+        geometry_optimise(geometry, context);
+    }
     return PAMI_SUCCESS;
 }
 

@@ -48,6 +48,12 @@ struct coll_state;
 #define GROUP_BLOCK_BITS 8
 #define GROUP_BLOCK (1u << GROUP_BLOCK_BITS)
 
+/* Updates of PAMI_GEOMETRY_OPTIMIZE in group.optimise. Later ones than the last that it can count
+ * are without effect. */
+#define GROUP_OPTIMISED 1u
+#define GROUP_UPDATES_SHIFT 1
+#define GROUP_UPDATES_MAX ((1u << 24) - 1)
+
 /* The membership of one context in a geometry. Belongs to whoever owns the context. */
 struct group {
     struct geometry *geometry;
@@ -59,6 +65,8 @@ struct group {
     uint64_t sequence;        /* number of the next collective: coll/machine.h */
     struct coll_state *state; /* what src/coll keeps here: instances that run, early messages */
     bool closed;              /* for good */
+    atomic_uint optimise;     /* GROUP_OPTIMISED, of the latest update, beside how many there were:
+                               * all members count them alike */
     atomic_bool open;         /* written by the owner; others look whether there is one to close */
     pami_work_t closing;      /* posted to the context by a destroy */
 };
@@ -105,8 +113,9 @@ struct geometry_hooks {
     void (*group_closed)(struct group *group);
     /* A collective runs on it: closing waits until none does. NULL: never. */
     bool (*group_busy)(const struct group *group);
-    /* PAMI_GEOMETRY_OPTIMIZE: what helps its collectives may be made now. */
-    void (*group_optimise)(struct group *group);
+    /* PAMI_GEOMETRY_OPTIMIZE was given, or updated: what helped its collectives before the latest
+     * update is to go, and if `ahead` what helps them may be made now. */
+    void (*group_optimise)(struct group *group, bool ahead);
 };
 
 /* NULL unless the handle is a live geometry's; may be anything, is looked up and not read. */

@@ -8,9 +8,11 @@
  *
  *   tree.c      which vertices the tree of a group has, and who acts for them
  *   manager.c   the slots and buffers that a context has for operations
- *   node.c      an aggregation node: children come, are granted slots, ask, fail, leave
+ *   node.c      an aggregation node: children come, are granted slots, ask, leave
+ *   failure.c   runs that have failed at a node
  *   slots.c     operations under way at a node
- *   member.c    what a member knows of its group: joining, runs in their order, credits
+ *   term.c      terms of a group at a member: joining, leaving, moving on
+ *   member.c    what a member knows of a term: runs in their order, credits
  *   run.c       the rows of the table, as machines
  *   message.c   the messages, both ways
  *
@@ -18,6 +20,13 @@
  * optimised. Each joins at its node, which joins at its parent when all children have; what the
  * nodes have to offer, and so all can, is the number of operations that may be under way: the
  * window that the root grants. Without any, on all members, runs fall back to rows over messages.
+ *
+ * It is formed anew, in another *term*, after each update of PAMI_GEOMETRY_OPTIMIZE. Members count
+ * updates, and make them in the same order relative to their collectives, so they agree about the
+ * term of each run, and messages name it. A member leaves a term when its runs there have ended,
+ * and joins the next one then; nodes of a term give their slots back when the first member leaves,
+ * as no run is under way that this one has not ended. One that has updated to 0 joins, when a row
+ * is used by name all the same, with no slots possible: so all are refused.
  *
  * Credits: a member sends the contribution to a segment only if less than the window of those that
  * it has sent are without an answer. All send theirs in one order. So a node has a free slot when a
@@ -42,7 +51,7 @@ struct group;
 
 /* What a context's aggregation has done, for PAMI_STATS. */
 struct aggregate_counts {
-    uint64_t granted, refused; /* groups, at this member */
+    uint64_t granted, refused; /* terms of groups, at this member */
     uint64_t combined;         /* operations, at the nodes here */
 };
 
@@ -50,8 +59,9 @@ struct aggregate_counts {
 struct aggregate *aggregate_attach(struct context *context);
 void aggregate_detach(struct aggregate *aggregate);
 
-/* Ahead of use; without memory later. */
-void aggregate_group_form(struct group *group);
+/* A new term where PAMI_GEOMETRY_OPTIMIZE was updated; formed ahead of use if so wished, without
+ * memory later. */
+void aggregate_group_optimise(struct group *group, bool ahead);
 
 /* The geometry is being closed on this context. */
 void aggregate_group_closed(struct group *group);

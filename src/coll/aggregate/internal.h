@@ -27,7 +27,7 @@ enum aggregate_kind {
     AGGREGATE_FAIL,    /* both: the run has failed */
     AGGREGATE_WAITING, /* up: a child waits for this run */
     AGGREGATE_ASK,     /* down, to members: a node waits for your part of this run */
-    AGGREGATE_LEAVE,   /* up: a child has closed the group */
+    AGGREGATE_LEAVE,   /* up: a child has left this term, or will not come to it */
 };
 
 enum aggregate_flags {
@@ -46,14 +46,19 @@ struct aggregate_wire {
     uint32_t segment; /* its index */
     uint32_t check;   /* DATA: a digest of what members must agree on; FAIL, and where no slots are
                        * possible: who has gone, a mark as in gone.h */
-    uint16_t place;   /* of the child */
-    uint8_t kind, flags;
-    uint16_t op;
-    uint16_t element; /* enum type_kind */
     uint32_t from;    /* up: the vertex of the child; NONE: a member */
+    uint32_t term : 24;
+    uint32_t flags : 8;
+    uint8_t place; /* of the child */
+    uint8_t kind;
+    uint8_t op;
+    uint8_t element; /* enum type_kind */
 };
 
 _Static_assert(sizeof(struct aggregate_wire) == 40, "8 bytes of data stay short");
+_Static_assert(OPERATOR_COUNT <= UINT8_MAX && TYPE_KIND_COUNT <= UINT8_MAX,
+               "they have a byte each");
+_Static_assert(GROUP_UPDATES_MAX < 1u << 24, "terms have 24 bits");
 
 /* Where a node or a member sends to. */
 struct aggregate_address {
@@ -93,6 +98,7 @@ enum aggregate_state {
     AGGREGATE_GRANTED,
     AGGREGATE_REFUSED, /* for good; nodes: also when a child has left, or has gone before */
     AGGREGATE_BROKEN,  /* members: refused because one of them has gone, whom runs would need */
+    AGGREGATE_EARLY,   /* members: they have runs in an earlier term, and join when these end */
 };
 
 /* A run that has failed, while contributions to it may still come. */
@@ -107,6 +113,7 @@ struct aggregate_node {
     struct list link; /* in aggregate.nodes */
     struct aggregate *aggregate;
     uint64_t identity;
+    uint32_t term;
     uint32_t vertex;
     enum aggregate_state state;
     bool described; /* by the host: all below is known; before, only children that have joined */
@@ -131,7 +138,8 @@ struct aggregate_run {
     struct list link; /* in member.runs, in the order of numbers */
     struct collective collective;
     struct fallback fallback;
-    bool running, placed, kept;
+    struct aggregate_member *member; /* in whose list it is, or NULL */
+    bool running, kept;
     uint64_t number;
     uint32_t check;
     uint32_t segments, sent, received;
@@ -140,11 +148,14 @@ struct aggregate_run {
     _Alignas(16) char copy[COLLECTIVE_KEEP_BYTES]; /* of a short contribution */
 };
 
+/* A group in one of its terms. */
 struct aggregate_member {
-    struct list link; /* in aggregate.members */
+    struct list link; /* in aggregate.members, those of a group in the order of terms */
     struct group *group;
+    uint32_t term;
+    bool over; /* it has been updated: this goes when it has no runs any more */
     enum aggregate_state state;
-    struct aggregate_address parent;
+    struct aggregate_address parent; /* vertex NONE: it is alone, or EARLY */
     uint32_t window, room;
     uint32_t flying; /* segments that were sent and have no answer */
     struct list runs;
@@ -154,6 +165,8 @@ struct aggregate {
     struct context *context;
     struct aggregate_manager manager;
     struct list nodes, members;
+    uint32_t inside; /* who uses members: they are freed when nobody does, */
+    bool unsettled;  /* ... and then it is looked which can be */
     struct aggregate_counts counts;
 };
 
@@ -162,14 +175,29 @@ int aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
                    const struct aggregate_wire *wire, const void *data, size_t bytes);
 
 /* node.c: what arrives for nodes, and what members here have to say */
-int aggregate_node_describe(struct aggregate *aggregate, const struct group *group,
-                            const struct aggregate_tree *tree, uint32_t vertex);
+int aggregate_node_describe(struct aggregate_member *member, const struct aggregate_tree *tree,
+                            uint32_t vertex);
+/* The host has left this term, in which it has acted for nodes. */
+void aggregate_nodes_leave(struct aggregate *aggregate, const struct aggregate_member *member);
+/* Nodes that wait for the host, which has gone past their terms. */
+void aggregate_nodes_pass(struct aggregate *aggregate, const struct group *group);
 void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire *wire,
                        uint32_t origin, const void *data, size_t bytes);
 void aggregate_node_down(struct aggregate *aggregate, const struct aggregate_wire *wire,
                          uint32_t origin, const void *data, size_t bytes);
 void aggregate_node_gone(struct aggregate_node *node, uint32_t endpoint);
 void aggregate_node_free(struct aggregate_node *node);
+struct aggregate_wire aggregate_wire_up(const struct aggregate_node *node,
+                                        enum aggregate_kind kind);
+struct aggregate_wire aggregate_wire_down(const struct aggregate_node *node,
+                                          const struct aggregate_child *child,
+                                          enum aggregate_kind kind);
+static inline bool aggregate_child_listens(const struct aggregate_child *child)
+{
+    return child->joined && !child->left && !child->gone;
+}
+
+/* failure.c */
 /* Has it nothing to contribute to this run any more? */
 bool aggregate_child_passed(const struct aggregate_child *child, uint64_t number);
 /* The run has failed: all below are told but `except`, a child or NULL; and all above if `up`. */
@@ -182,11 +210,6 @@ void aggregate_node_tell(const struct aggregate_node *node, const struct aggrega
                          const struct aggregate_failure *failure);
 /* Forget failures that nobody will contribute to any more. */
 void aggregate_node_prune(struct aggregate_node *node);
-struct aggregate_wire aggregate_wire_up(const struct aggregate_node *node,
-                                        enum aggregate_kind kind);
-struct aggregate_wire aggregate_wire_down(const struct aggregate_node *node,
-                                          const struct aggregate_child *child,
-                                          enum aggregate_kind kind);
 
 /* slots.c */
 int aggregate_slots_make(struct aggregate_node *node);
@@ -204,8 +227,22 @@ void aggregate_slots_give_up(struct aggregate_node *node, const struct aggregate
 const struct aggregate_slot *aggregate_slots_find(const struct aggregate_node *node,
                                                   uint64_t number);
 
+/* term.c */
+/* The latest term, of the next run; NULL: out of memory. */
+struct aggregate_member *aggregate_member_of(struct group *group);
+/* NULL: there is none, not yet or not any more. */
+struct aggregate_member *aggregate_find_term(const struct aggregate *aggregate,
+                                             const struct group *group, uint32_t term);
+/* The group has gone past this term, and will not join in it any more. */
+bool aggregate_is_past(const struct aggregate *aggregate, const struct group *group, uint32_t term);
+/* Around all that uses terms; those that are over go at the end. */
+void aggregate_enter(struct aggregate *aggregate);
+void aggregate_exit(struct aggregate *aggregate);
+
 /* member.c */
-struct aggregate_member *aggregate_member_of(struct group *group); /* NULL: out of memory */
+/* Its state is known: what is to become of its runs. */
+void aggregate_member_decide(struct aggregate_member *member, enum aggregate_state state);
+void aggregate_member_up(const struct aggregate_member *member, const struct aggregate_wire *wire);
 void aggregate_member_down(struct aggregate *aggregate, const struct aggregate_wire *wire,
                            uint32_t origin, const void *data, size_t bytes);
 void aggregate_member_gone(struct aggregate_member *member, uint32_t endpoint);

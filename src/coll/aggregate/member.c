@@ -1,5 +1,5 @@
 /*
- * What a member knows of the aggregation of its group: how it joins, and its runs in their order.
+ * What a member knows of a term of its group: its runs in their order, and what arrives for them.
  */
 #include <stdlib.h>
 
@@ -17,133 +17,36 @@ struct aggregate_wire aggregate_wire_of(const struct aggregate_member *member,
 {
     return (struct aggregate_wire){.identity = member->group->identity,
                                    .number = number,
+                                   .term = member->term,
                                    .vertex = member->parent.vertex,
-                                   .place = (uint16_t)member->parent.place,
+                                   .place = (uint8_t)member->parent.place,
                                    .from = AGGREGATE_NONE,
                                    .kind = (uint8_t)kind};
 }
 
-static struct aggregate *aggregate_of(const struct aggregate_member *member)
-{
-    return member->group->context->coll->aggregate;
-}
-
-static void send_up(const struct aggregate_member *member, const struct aggregate_wire *wire)
+void aggregate_member_up(const struct aggregate_member *member, const struct aggregate_wire *wire)
 {
     if (member->parent.vertex != AGGREGATE_NONE)
-        aggregate_send(aggregate_of(member), member->parent.endpoint, wire, NULL, 0);
+        aggregate_send(member->group->context->coll->aggregate, member->parent.endpoint, wire, NULL,
+                       0);
 }
 
-/* ---- joining ---- */
+/* ---- runs ---- */
 
-static int make_tree(struct aggregate_tree *tree, const struct group *group)
+void aggregate_member_decide(struct aggregate_member *member, enum aggregate_state state)
 {
-    uint32_t *domain = malloc(group->size * sizeof(*domain));
-    struct locality locality;
-    int error;
-
-    if (domain == NULL)
-        return -1;
-    locality_read(&locality, group->geometry->client->core);
-    for (uint32_t i = 0; i < group->size; i++)
-        domain[i] = locality_domain(&locality, LEVEL_NODE,
-                                    endpoint_task(topology_endpoint(group->topology, i)));
-    error = aggregate_tree_make(tree, domain, group->size,
-                                (uint32_t)option_int(OPT_COLL_AGGREGATE_RADIX));
-    free(domain);
-    return error;
-}
-
-static void decide(struct aggregate_member *member, enum aggregate_state state)
-{
+    struct aggregate_counts *counts = &member->group->context->coll->aggregate->counts;
     struct list *item, *following;
 
     member->state = state;
     if (state == AGGREGATE_GRANTED)
-        aggregate_of(member)->counts.granted++;
+        counts->granted++;
     else if (state == AGGREGATE_REFUSED)
-        aggregate_of(member)->counts.refused++;
+        counts->refused++;
     list_for_each_safe (item, following, &member->runs)
         aggregate_run_decide(list_entry(item, struct aggregate_run, link), member);
     aggregate_member_pump(member);
 }
-
-/* The nodes for which this member acts, and its own place. */
-static int join(struct aggregate_member *member, const struct aggregate_tree *tree)
-{
-    const struct group *group = member->group;
-    const struct aggregate_place at = tree->leaf[group->rank];
-    struct aggregate_wire wire;
-    int error = 0;
-
-    if (at.parent == AGGREGATE_NONE) {
-        member->parent.vertex = AGGREGATE_NONE;
-        decide(member, AGGREGATE_GRANTED);
-        return 0;
-    }
-    member->parent = (struct aggregate_address){
-        topology_endpoint(group->topology, tree->vertex[at.parent].host), at.parent, at.place};
-    for (uint32_t i = 0; i < tree->vertices && error == 0; i++)
-        if (tree->vertex[i].host == group->rank)
-            error = aggregate_node_describe(aggregate_of(member), group, tree, i);
-    wire = aggregate_wire_of(member, AGGREGATE_JOIN, AGGREGATE_WINDOW_MAX);
-    wire.segment = member->room;
-    if (error == 0)
-        send_up(member, &wire);
-    if (error == 0 && member->parent.endpoint != group->context->endpoint &&
-        message_expect(group->context, member->parent.endpoint) != 0)
-        decide(member, AGGREGATE_BROKEN);
-    return error;
-}
-
-struct aggregate_member *aggregate_member_of(struct group *group)
-{
-    struct aggregate_member *member = group->state->aggregate;
-    struct aggregate_tree tree;
-
-    if (member != NULL)
-        return member;
-    member = calloc(1, sizeof(*member));
-    if (member == NULL || make_tree(&tree, group) != 0) {
-        free(member);
-        return NULL;
-    }
-    member->group = group;
-    member->window = AGGREGATE_WINDOW_MAX;
-    member->room = (uint32_t)option_bytes(OPT_COLL_AGGREGATE_SEGMENT);
-    list_init(&member->runs);
-    list_push_back(&group->context->coll->aggregate->members, &member->link);
-    group->state->aggregate = member;
-    if (join(member, &tree) != 0) {
-        list_remove(&member->link);
-        group->state->aggregate = NULL;
-        free(member);
-        member = NULL;
-    }
-    aggregate_tree_free(&tree);
-    return member;
-}
-
-void aggregate_group_form(struct group *group)
-{
-    aggregate_member_of(group);
-}
-
-void aggregate_group_closed(struct group *group)
-{
-    struct aggregate_member *member = group->state->aggregate;
-    struct aggregate_wire wire;
-
-    if (member == NULL)
-        return;
-    wire = aggregate_wire_of(member, AGGREGATE_LEAVE, 0);
-    send_up(member, &wire);
-    list_remove(&member->link);
-    group->state->aggregate = NULL;
-    free(member);
-}
-
-/* ---- runs ---- */
 
 void aggregate_member_pump(struct aggregate_member *member)
 {
@@ -183,7 +86,7 @@ void aggregate_member_gone(struct aggregate_member *member, uint32_t endpoint)
     if (member->parent.vertex == AGGREGATE_NONE || member->parent.endpoint != endpoint)
         return;
     if (member->state == AGGREGATE_JOINING)
-        decide(member, AGGREGATE_BROKEN);
+        aggregate_member_decide(member, AGGREGATE_BROKEN);
     while (!list_empty(&member->runs))
         aggregate_run_fail(list_entry(member->runs.next, struct aggregate_run, link),
                            gone_found(member->group->context, endpoint), false);
@@ -198,11 +101,11 @@ size_t aggregate_ask(struct aggregate *aggregate, bool now)
         struct aggregate_run *run = list_entry(member->runs.next, struct aggregate_run, link);
         struct aggregate_wire wire;
 
-        if (list_empty(&member->runs) ||
+        if (list_empty(&member->runs) || member->state == AGGREGATE_EARLY ||
             !doubt_grows(&run->doubt, (uint64_t)run->sent + run->received + 1, now))
             continue;
         wire = aggregate_wire_of(member, AGGREGATE_WAITING, run->number);
-        send_up(member, &wire);
+        aggregate_member_up(member, &wire);
         asked++;
     }
     return asked;
@@ -222,6 +125,17 @@ static void answer(struct aggregate *aggregate, const struct aggregate_wire *que
     aggregate_send(aggregate, origin, &wire, NULL, 0);
 }
 
+/* Whoever has left the term has said so already; who never came to it does now. */
+static void answer_past(struct aggregate *aggregate, const struct aggregate_wire *question,
+                        uint32_t origin)
+{
+    struct aggregate_wire wire = *question;
+
+    wire.kind = AGGREGATE_LEAVE;
+    wire.from = AGGREGATE_NONE;
+    aggregate_send(aggregate, origin, &wire, NULL, 0);
+}
+
 /* A node waits for this member in a run. Whoever waits there too, or has not begun it, says nothing
  * but that a member has gone; see ask.h. */
 static void on_ask(struct aggregate *aggregate, struct group *group,
@@ -237,7 +151,11 @@ static void on_ask(struct aggregate *aggregate, struct group *group,
             answer(aggregate, wire, origin, false);
         return;
     }
-    member = group->state->aggregate;
+    if (aggregate_is_past(aggregate, group, wire->term)) {
+        answer_past(aggregate, wire, origin);
+        return;
+    }
+    member = aggregate_find_term(aggregate, group, wire->term);
     if (member != NULL &&
         (member->state == AGGREGATE_REFUSED || find(member, wire->number) != NULL))
         return;
@@ -256,12 +174,12 @@ static void on_grant(struct aggregate_member *member, const struct aggregate_wir
         return;
     if (wire->number == 0 || wire->segment == 0) {
         gone_note(member->group->context, wire->check);
-        decide(member, wire->check != 0 ? AGGREGATE_BROKEN : AGGREGATE_REFUSED);
+        aggregate_member_decide(member, wire->check != 0 ? AGGREGATE_BROKEN : AGGREGATE_REFUSED);
         return;
     }
     member->window = wire->number < member->window ? (uint32_t)wire->number : member->window;
     member->room = wire->segment;
-    decide(member, AGGREGATE_GRANTED);
+    aggregate_member_decide(member, AGGREGATE_GRANTED);
 }
 
 static void on_failure(struct aggregate_member *member, struct aggregate_run *run,
@@ -284,7 +202,7 @@ void aggregate_member_down(struct aggregate *aggregate, const struct aggregate_w
         on_ask(aggregate, group, wire, origin);
         return;
     }
-    member = group != NULL ? group->state->aggregate : NULL;
+    member = group != NULL ? aggregate_find_term(aggregate, group, wire->term) : NULL;
     if (member == NULL || member->parent.vertex == AGGREGATE_NONE ||
         member->parent.endpoint != origin)
         return;

@@ -38,13 +38,41 @@ int aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
     return -ENOMEM;
 }
 
+static void sort_out(struct aggregate *aggregate, const struct aggregate_wire *wire,
+                     uint32_t origin, const void *data, size_t bytes)
+{
+    switch (wire->kind) {
+    case AGGREGATE_JOIN:
+    case AGGREGATE_DATA:
+    case AGGREGATE_WAITING:
+    case AGGREGATE_LEAVE:
+        aggregate_node_up(aggregate, wire, origin, data, bytes);
+        break;
+    case AGGREGATE_FAIL:
+        if (wire->flags & AGGREGATE_UP) {
+            aggregate_node_up(aggregate, wire, origin, data, bytes);
+            break;
+        }
+        /* fall through */
+    case AGGREGATE_GRANT:
+    case AGGREGATE_RESULT:
+    case AGGREGATE_ASK:
+        if (wire->vertex != AGGREGATE_NONE && wire->kind != AGGREGATE_ASK)
+            aggregate_node_down(aggregate, wire, origin, data, bytes);
+        else
+            aggregate_member_down(aggregate, wire, origin, data, bytes);
+        break;
+    default:
+        aggregate->context->counters[COUNTER_FOREIGN]++;
+    }
+}
+
 static void arrive(pami_context_t handle, void *cookie, const void *header, size_t header_bytes,
                    const void *nothing, size_t no_bytes, pami_endpoint_t origin, pami_recv_t *recv)
 {
     struct aggregate *aggregate = cookie;
     const char *data = (const char *)header + sizeof(struct aggregate_wire);
     struct aggregate_wire wire;
-    size_t bytes;
 
     (void)handle, (void)nothing, (void)recv;
     if (header_bytes < sizeof(wire) || no_bytes != 0) {
@@ -52,31 +80,9 @@ static void arrive(pami_context_t handle, void *cookie, const void *header, size
         return;
     }
     memcpy(&wire, header, sizeof(wire));
-    bytes = header_bytes - sizeof(wire);
-    switch (wire.kind) {
-    case AGGREGATE_JOIN:
-    case AGGREGATE_DATA:
-    case AGGREGATE_WAITING:
-    case AGGREGATE_LEAVE:
-        aggregate_node_up(aggregate, &wire, origin, data, bytes);
-        break;
-    case AGGREGATE_FAIL:
-        if (wire.flags & AGGREGATE_UP) {
-            aggregate_node_up(aggregate, &wire, origin, data, bytes);
-            break;
-        }
-        /* fall through */
-    case AGGREGATE_GRANT:
-    case AGGREGATE_RESULT:
-    case AGGREGATE_ASK:
-        if (wire.vertex != AGGREGATE_NONE && wire.kind != AGGREGATE_ASK)
-            aggregate_node_down(aggregate, &wire, origin, data, bytes);
-        else
-            aggregate_member_down(aggregate, &wire, origin, data, bytes);
-        break;
-    default:
-        aggregate->context->counters[COUNTER_FOREIGN]++;
-    }
+    aggregate_enter(aggregate);
+    sort_out(aggregate, &wire, origin, data, header_bytes - sizeof(wire));
+    aggregate_exit(aggregate);
 }
 
 struct aggregate *aggregate_attach(struct context *context)
@@ -112,10 +118,12 @@ void aggregate_gone(struct aggregate *aggregate, uint32_t endpoint)
 {
     struct list *item, *following;
 
+    aggregate_enter(aggregate);
     list_for_each_safe (item, following, &aggregate->nodes)
         aggregate_node_gone(list_entry(item, struct aggregate_node, link), endpoint);
     list_for_each (item, &aggregate->members)
         aggregate_member_gone(list_entry(item, struct aggregate_member, link), endpoint);
+    aggregate_exit(aggregate);
 }
 
 const struct aggregate_counts *aggregate_count(const struct aggregate *aggregate)

@@ -1,9 +1,10 @@
 /*
- * Aggregation nodes: how their children come and go, and what they are told when a run fails.
+ * Aggregation nodes of one term: how their children come and go, what they are told when a run
+ * fails.
  *
  * A node begins with the first message of a child, when the host may not know the geometry yet. It
  * is described when the host joins itself, which is below it. It ends when all children that have
- * joined have left, or have gone; its slots go with the first one.
+ * joined have left, or have gone; its slots go with the first one, or with the host.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,8 +22,9 @@ static uint32_t place_of(const struct aggregate_node *node, const struct aggrega
 struct aggregate_wire aggregate_wire_up(const struct aggregate_node *node, enum aggregate_kind kind)
 {
     return (struct aggregate_wire){.identity = node->identity,
+                                   .term = node->term,
                                    .vertex = node->parent.vertex,
-                                   .place = (uint16_t)node->parent.place,
+                                   .place = (uint8_t)node->parent.place,
                                    .from = node->vertex,
                                    .kind = (uint8_t)kind};
 }
@@ -32,8 +34,9 @@ struct aggregate_wire aggregate_wire_down(const struct aggregate_node *node,
                                           enum aggregate_kind kind)
 {
     return (struct aggregate_wire){.identity = node->identity,
+                                   .term = node->term,
                                    .vertex = child->vertex,
-                                   .place = (uint16_t)place_of(node, child),
+                                   .place = (uint8_t)place_of(node, child),
                                    .kind = (uint8_t)kind};
 }
 
@@ -48,32 +51,26 @@ static uint32_t mark_of(uint32_t endpoint)
     return endpoint_task(endpoint) + 1;
 }
 
-/* Children that listen. */
-static bool is_there(const struct aggregate_child *child)
-{
-    return child->joined && !child->left && !child->gone;
-}
-
 /* ---- making ---- */
 
 static struct aggregate_node *node_find(struct aggregate *aggregate, uint64_t identity,
-                                        uint32_t vertex)
+                                        uint32_t term, uint32_t vertex)
 {
     struct list *item;
 
     list_for_each (item, &aggregate->nodes) {
         struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
 
-        if (node->identity == identity && node->vertex == vertex)
+        if (node->identity == identity && node->term == term && node->vertex == vertex)
             return node;
     }
     return NULL;
 }
 
 static struct aggregate_node *node_get(struct aggregate *aggregate, uint64_t identity,
-                                       uint32_t vertex)
+                                       uint32_t term, uint32_t vertex)
 {
-    struct aggregate_node *node = node_find(aggregate, identity, vertex);
+    struct aggregate_node *node = node_find(aggregate, identity, term, vertex);
 
     if (node != NULL)
         return node;
@@ -82,6 +79,7 @@ static struct aggregate_node *node_get(struct aggregate *aggregate, uint64_t ide
         return NULL;
     node->aggregate = aggregate;
     node->identity = identity;
+    node->term = term;
     node->vertex = vertex;
     node->window = (uint32_t)option_int(OPT_COLL_AGGREGATE_WINDOW);
     node->room = (uint32_t)option_bytes(OPT_COLL_AGGREGATE_SEGMENT);
@@ -107,13 +105,26 @@ void aggregate_node_free(struct aggregate_node *node)
     free(node);
 }
 
+/* The host may yet join, and is to find what has become of its children. */
+static bool awaits_host(const struct aggregate_node *node)
+{
+    struct context *context = node->aggregate->context;
+    const struct group *group = geometry_find(context, node->identity);
+
+    if (node->described)
+        return false;
+    if (group != NULL)
+        return !aggregate_is_past(node->aggregate, group, node->term);
+    return node->term != 0 && geometry_is_known(context, node->identity);
+}
+
 /* All that have joined have left, and so has the host: it is below the first child. */
 static void free_if_alone(struct aggregate_node *node)
 {
-    if (node->described && !node->child[0].left)
+    if ((node->described && !node->child[0].left) || awaits_host(node))
         return;
     for (uint32_t i = 0; i < AGGREGATE_RADIX_MAX; i++)
-        if (is_there(&node->child[i]))
+        if (aggregate_child_listens(&node->child[i]))
             return;
     aggregate_node_free(node);
 }
@@ -129,7 +140,7 @@ static void grant_all(const struct aggregate_node *node, uint32_t window)
         wire.number = window;
         wire.segment = node->room;
         wire.check = node->mark;
-        if (is_there(child))
+        if (aggregate_child_listens(child))
             aggregate_send(node->aggregate, child->endpoint, &wire, NULL, 0);
     }
 }
@@ -213,11 +224,13 @@ static void describe_child(struct aggregate_node *node, uint32_t place, uint32_t
         child->gone = true;
 }
 
-int aggregate_node_describe(struct aggregate *aggregate, const struct group *group,
-                            const struct aggregate_tree *tree, uint32_t vertex)
+int aggregate_node_describe(struct aggregate_member *member, const struct aggregate_tree *tree,
+                            uint32_t vertex)
 {
+    const struct group *group = member->group;
     const struct aggregate_vertex *from = &tree->vertex[vertex];
-    struct aggregate_node *node = node_get(aggregate, group->identity, vertex);
+    struct aggregate_node *node =
+        node_get(group->context->coll->aggregate, group->identity, member->term, vertex);
     uint32_t mark = 0;
 
     if (node == NULL)
@@ -248,108 +261,6 @@ int aggregate_node_describe(struct aggregate *aggregate, const struct group *gro
     return 0;
 }
 
-/* ---- failures ---- */
-
-bool aggregate_child_passed(const struct aggregate_child *child, uint64_t number)
-{
-    return child->gone || child->left ||
-           (child->begun && (child->last > number || (child->last == number && child->whole)));
-}
-
-static bool all_passed(const struct aggregate_node *node, uint64_t number)
-{
-    for (uint32_t i = 0; i < node->count; i++)
-        if (!aggregate_child_passed(&node->child[i], number))
-            return false;
-    return node->described;
-}
-
-const struct aggregate_failure *aggregate_node_failure(const struct aggregate_node *node,
-                                                       uint64_t number)
-{
-    struct list *item;
-
-    list_for_each (item, &node->failures) {
-        const struct aggregate_failure *failure = list_entry(item, struct aggregate_failure, link);
-
-        if (failure->number == number)
-            return failure;
-    }
-    return NULL;
-}
-
-void aggregate_node_prune(struct aggregate_node *node)
-{
-    struct list *item, *following;
-
-    list_for_each_safe (item, following, &node->failures) {
-        struct aggregate_failure *failure = list_entry(item, struct aggregate_failure, link);
-
-        if (!all_passed(node, failure->number))
-            continue;
-        list_remove(item);
-        free(failure);
-    }
-}
-
-static void fill_failure(struct aggregate_wire *wire, const struct aggregate_failure *failure)
-{
-    wire->number = failure->number;
-    wire->check = failure->mark;
-    wire->flags |= failure->disagrees ? AGGREGATE_DISAGREES : 0;
-}
-
-void aggregate_node_tell(const struct aggregate_node *node, const struct aggregate_child *child,
-                         const struct aggregate_failure *failure)
-{
-    struct aggregate_wire wire = aggregate_wire_down(node, child, AGGREGATE_FAIL);
-
-    fill_failure(&wire, failure);
-    aggregate_send(node->aggregate, child->endpoint, &wire, NULL, 0);
-}
-
-void aggregate_node_fail(struct aggregate_node *node, const struct aggregate_failure *failure,
-                         const struct aggregate_child *except, bool up)
-{
-    struct aggregate_wire wire = aggregate_wire_up(node, AGGREGATE_FAIL);
-    bool had = aggregate_slots_drop(node, failure->number);
-    struct aggregate_failure *kept;
-
-    if (aggregate_node_failure(node, failure->number) != NULL ||
-        (!had && all_passed(node, failure->number)))
-        return;
-    kept = malloc(sizeof(*kept));
-    if (kept != NULL) {
-        *kept = *failure;
-        list_push_back(&node->failures, &kept->link);
-    }
-    for (uint32_t i = 0; i < AGGREGATE_RADIX_MAX; i++)
-        if (is_there(&node->child[i]) && &node->child[i] != except)
-            aggregate_node_tell(node, &node->child[i], failure);
-    wire.flags = AGGREGATE_UP;
-    fill_failure(&wire, failure);
-    if (up)
-        send_up(node, &wire);
-    aggregate_node_prune(node);
-}
-
-static struct aggregate_failure failure_of(const struct aggregate_wire *wire)
-{
-    return (struct aggregate_failure){.number = wire->number,
-                                      .mark = wire->check,
-                                      .disagrees = (wire->flags & AGGREGATE_DISAGREES) != 0};
-}
-
-/* From a child, or from the member that acts for it, or would. */
-static void on_failure(struct aggregate_node *node, const struct aggregate_child *child,
-                       const struct aggregate_wire *wire)
-{
-    const struct aggregate_failure failure = failure_of(wire);
-    bool knows = child != NULL && child->vertex == wire->from;
-
-    aggregate_node_fail(node, &failure, knows ? child : NULL, true);
-}
-
 /* ---- waiting ---- */
 
 static void ask(const struct aggregate_node *node, uint32_t endpoint, uint32_t place,
@@ -357,8 +268,9 @@ static void ask(const struct aggregate_node *node, uint32_t endpoint, uint32_t p
 {
     const struct aggregate_wire wire = {.identity = node->identity,
                                         .number = number,
+                                        .term = node->term,
                                         .vertex = node->vertex,
-                                        .place = (uint16_t)place,
+                                        .place = (uint8_t)place,
                                         .kind = AGGREGATE_ASK};
 
     aggregate_send(node->aggregate, endpoint, &wire, NULL, 0);
@@ -409,13 +321,12 @@ static void leave_up(struct aggregate_node *node)
 
     if (!node->told_left)
         send_up(node, &wire);
-    node->told_left = true;
+    node->told_left = node->described;
 }
 
 /* Nothing will be complete here any more. */
-static void on_leave(struct aggregate_node *node, struct aggregate_child *child)
+static void stop(struct aggregate_node *node)
 {
-    child->left = true;
     if (node->state == AGGREGATE_GRANTED) {
         aggregate_slots_give_up(node, NULL, 0, false);
         node->state = AGGREGATE_REFUSED;
@@ -424,7 +335,41 @@ static void on_leave(struct aggregate_node *node, struct aggregate_child *child)
         refuse(node, 0);
     }
     leave_up(node);
+}
+
+static void on_leave(struct aggregate_node *node, struct aggregate_child *child)
+{
+    child->left = true;
+    stop(node);
     free_if_alone(node);
+}
+
+void aggregate_nodes_leave(struct aggregate *aggregate, const struct aggregate_member *member)
+{
+    struct list *item;
+
+    list_for_each (item, &aggregate->nodes) {
+        struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
+
+        if (node->described && node->identity == member->group->identity &&
+            node->term == member->term)
+            stop(node);
+    }
+}
+
+void aggregate_nodes_pass(struct aggregate *aggregate, const struct group *group)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &aggregate->nodes) {
+        struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
+
+        if (node->described || node->identity != group->identity ||
+            !aggregate_is_past(aggregate, group, node->term))
+            continue;
+        refuse(node, 0);
+        free_if_alone(node);
+    }
 }
 
 void aggregate_node_gone(struct aggregate_node *node, uint32_t endpoint)
@@ -453,6 +398,36 @@ void aggregate_node_gone(struct aggregate_node *node, uint32_t endpoint)
 }
 
 /* ---- arriving ---- */
+
+static struct aggregate_failure failure_of(const struct aggregate_wire *wire)
+{
+    return (struct aggregate_failure){.number = wire->number,
+                                      .mark = wire->check,
+                                      .disagrees = (wire->flags & AGGREGATE_DISAGREES) != 0};
+}
+
+/* From a child, or from the member that acts for it, or would. */
+static void on_failure(struct aggregate_node *node, const struct aggregate_child *child,
+                       const struct aggregate_wire *wire)
+{
+    const struct aggregate_failure failure = failure_of(wire);
+    bool knows = child != NULL && child->vertex == wire->from;
+
+    aggregate_node_fail(node, &failure, knows ? child : NULL, true);
+}
+
+/* The node of a child that joins. NULL: out of memory. */
+static struct aggregate_node *node_joined(struct aggregate *aggregate,
+                                          const struct aggregate_wire *wire)
+{
+    struct aggregate_node *node = node_get(aggregate, wire->identity, wire->term, wire->vertex);
+    const struct group *group = geometry_find(aggregate->context, wire->identity);
+
+    if (node != NULL && !node->described && group != NULL &&
+        aggregate_is_past(aggregate, group, node->term))
+        refuse(node, 0);
+    return node;
+}
 
 static void on_join(struct aggregate_node *node, struct aggregate_child *child,
                     const struct aggregate_wire *wire, uint32_t origin)
@@ -499,11 +474,13 @@ static void on_data(struct aggregate_node *node, struct aggregate_child *child,
 void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire *wire,
                        uint32_t origin, const void *data, size_t bytes)
 {
-    struct aggregate_node *node = node_find(aggregate, wire->identity, wire->vertex);
+    struct aggregate_node *node = NULL;
     struct aggregate_child *child = NULL;
 
-    if (wire->kind == AGGREGATE_JOIN && wire->place < AGGREGATE_RADIX_MAX)
-        node = node_get(aggregate, wire->identity, wire->vertex);
+    if (wire->kind != AGGREGATE_JOIN)
+        node = node_find(aggregate, wire->identity, wire->term, wire->vertex);
+    else if (wire->place < AGGREGATE_RADIX_MAX)
+        node = node_joined(aggregate, wire);
     if (node == NULL)
         return;
     if (wire->place < AGGREGATE_RADIX_MAX && (!node->described || wire->place < node->count))
@@ -533,7 +510,7 @@ void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire 
 void aggregate_node_down(struct aggregate *aggregate, const struct aggregate_wire *wire,
                          uint32_t origin, const void *data, size_t bytes)
 {
-    struct aggregate_node *node = node_find(aggregate, wire->identity, wire->vertex);
+    struct aggregate_node *node = node_find(aggregate, wire->identity, wire->term, wire->vertex);
     const struct aggregate_failure failure = failure_of(wire);
 
     if (node == NULL || !node->described || node->is_root || node->parent.endpoint != origin)

@@ -21,11 +21,6 @@ static struct aggregate_run *run_of(struct machine *machine)
     return container_of(machine, struct aggregate_run, machine);
 }
 
-static struct aggregate_member *member_of(const struct aggregate_run *run)
-{
-    return run->machine.group->state->aggregate;
-}
-
 /* What all members must agree on. */
 static uint32_t digest(const struct aggregate_run *run)
 {
@@ -41,15 +36,23 @@ static uint32_t digest(const struct aggregate_run *run)
 
 /* ---- the end ---- */
 
+static void displace(struct aggregate_run *run)
+{
+    list_remove(&run->link);
+    if (run->member != NULL && unlikely(run->member->over))
+        run->machine.group->context->coll->aggregate->unsettled = true;
+    run->member = NULL;
+}
+
 static void finish(struct aggregate_run *run, pami_result_t result)
 {
     struct machine *machine = &run->machine;
-    struct aggregate_member *member = run->placed ? member_of(run) : NULL;
+    struct aggregate_member *member = run->member;
 
     if (member != NULL)
         member->flying -= run->sent - run->received;
-    list_remove(&run->link);
-    run->placed = run->running = false;
+    displace(run);
+    run->running = false;
     if (machine->numbers != 0)
         machine_number(machine);
     if (result != PAMI_SUCCESS)
@@ -62,7 +65,7 @@ static void finish(struct aggregate_run *run, pami_result_t result)
 
 void aggregate_run_fail(struct aggregate_run *run, pami_result_t result, bool tell)
 {
-    const struct aggregate_member *member = run->placed ? member_of(run) : NULL;
+    const struct aggregate_member *member = run->member;
 
     if (tell && member != NULL && member->parent.vertex != AGGREGATE_NONE) {
         struct aggregate_wire wire = aggregate_wire_of(member, AGGREGATE_FAIL, run->number);
@@ -86,8 +89,7 @@ static void fall_back(struct aggregate_run *run)
 {
     const struct area_map kept = {.base = run->copy, .extent = 1, .blocks = BLOCKS_ONE};
 
-    list_remove(&run->link);
-    run->placed = false;
+    displace(run);
     fallback_start(&run->fallback, &run->machine, &run->collective, run->kept ? &kept : NULL);
 }
 
@@ -182,8 +184,8 @@ int aggregate_run_send(struct aggregate_run *run, struct aggregate_member *membe
         collective->type != PAMI_XFER_BARRIER && collective->receives ? AGGREGATE_WANTS : 0;
     if (run->sent == run->segments)
         wire.flags |= AGGREGATE_LAST;
-    wire.op = (uint16_t)(uintptr_t)collective->op;
-    wire.element = (uint16_t)collective->kind;
+    wire.op = (uint8_t)(uintptr_t)collective->op;
+    wire.element = (uint8_t)collective->kind;
     member->flying++;
     if (data != NULL || bytes == 0)
         error = aggregate_send(member->group->context->coll->aggregate, member->parent.endpoint,
@@ -233,9 +235,9 @@ static void keep_contribution(struct aggregate_run *run)
         place_copy(&to, &from, (size_t)collective->bytes);
 }
 
-static void start(struct machine *machine)
+static void begin(struct aggregate_run *run)
 {
-    struct aggregate_run *run = run_of(machine);
+    struct machine *machine = &run->machine;
     struct aggregate_member *member = aggregate_member_of(machine->group);
 
     run->running = true;
@@ -251,11 +253,20 @@ static void start(struct machine *machine)
     }
     keep_contribution(run);
     list_push_back(&member->runs, &run->link);
-    run->placed = true;
-    if (member->state == AGGREGATE_JOINING)
+    run->member = member;
+    if (member->state == AGGREGATE_JOINING || member->state == AGGREGATE_EARLY)
         return;
     aggregate_run_decide(run, member);
     aggregate_member_pump(member);
+}
+
+static void start(struct machine *machine)
+{
+    struct aggregate *aggregate = machine->group->context->coll->aggregate;
+
+    aggregate_enter(aggregate);
+    begin(run_of(machine));
+    aggregate_exit(aggregate);
 }
 
 static void release(struct machine *machine)
@@ -272,12 +283,15 @@ static void release(struct machine *machine)
 /* It always runs: rows that take their runs in order are in no composition. */
 static void give_up(struct machine *machine, pami_result_t result)
 {
+    struct aggregate *aggregate = machine->group->context->coll->aggregate;
     struct aggregate_run *run = run_of(machine);
 
+    aggregate_enter(aggregate);
     if (run->fallback.machine != NULL)
         fallback_give_up(&run->fallback, result);
     else if (run->running)
         aggregate_run_fail(run, result, true);
+    aggregate_exit(aggregate);
 }
 
 static const struct machine_ops aggregate_ops = {
@@ -301,7 +315,8 @@ int aggregate_make(struct group *group, const struct algorithm *row, struct coll
     machine_init(&run->machine, &aggregate_ops, group);
     list_init(&run->link);
     run->fallback = (struct fallback){.done = fallback_done};
-    run->running = run->placed = run->kept = false;
+    run->member = NULL;
+    run->running = run->kept = false;
     run->collective = *collective;
     *machine = &run->machine;
     return 0;

@@ -1,0 +1,252 @@
+/*
+ * Terms of a group at a member: which one a run is in, and how the member joins, leaves, and moves
+ * on.
+ *
+ * The terms of a group that are here are in a list in their order, and the first one only has been
+ * joined: others wait until its runs have ended, and it has been left, so that what it has is free
+ * for them. A term is freed when nobody is inside: everything that uses terms enters before.
+ */
+#include <stdlib.h>
+
+#include "coll/aggregate/internal.h"
+#include "coll/coll.h"
+#include "geometry/state.h"
+#include "p2p/message.h"
+#include "util/error.h"
+#include "util/option.h"
+
+/* Of a group that is closed: behind all others. */
+#define TERM_LAST UINT32_MAX
+
+static struct aggregate *aggregate_of(const struct aggregate_member *member)
+{
+    return member->group->context->coll->aggregate;
+}
+
+/* ---- joining ---- */
+
+static int make_tree(struct aggregate_tree *tree, const struct group *group)
+{
+    uint32_t *domain = malloc(group->size * sizeof(*domain));
+    struct locality locality;
+    int error;
+
+    if (domain == NULL)
+        return -1;
+    locality_read(&locality, group->geometry->client->core);
+    for (uint32_t i = 0; i < group->size; i++)
+        domain[i] = locality_domain(&locality, LEVEL_NODE,
+                                    endpoint_task(topology_endpoint(group->topology, i)));
+    error = aggregate_tree_make(tree, domain, group->size,
+                                (uint32_t)option_int(OPT_COLL_AGGREGATE_RADIX));
+    free(domain);
+    return error;
+}
+
+/* The nodes for which this member acts, and its own place. */
+static int join_tree(struct aggregate_member *member, const struct aggregate_tree *tree)
+{
+    const struct group *group = member->group;
+    const struct aggregate_place at = tree->leaf[group->rank];
+    struct aggregate_wire wire;
+    int error = 0;
+
+    member->state = AGGREGATE_JOINING;
+    if (at.parent == AGGREGATE_NONE) {
+        aggregate_member_decide(member, AGGREGATE_GRANTED);
+        return 0;
+    }
+    member->parent = (struct aggregate_address){
+        topology_endpoint(group->topology, tree->vertex[at.parent].host), at.parent, at.place};
+    for (uint32_t i = 0; i < tree->vertices && error == 0; i++)
+        if (tree->vertex[i].host == group->rank)
+            error = aggregate_node_describe(member, tree, i);
+    wire = aggregate_wire_of(member, AGGREGATE_JOIN, member->window);
+    wire.segment = member->room;
+    if (error == 0)
+        aggregate_member_up(member, &wire);
+    if (error == 0 && member->parent.endpoint != group->context->endpoint &&
+        message_expect(group->context, member->parent.endpoint) != 0)
+        aggregate_member_decide(member, AGGREGATE_BROKEN);
+    return error;
+}
+
+static int join(struct aggregate_member *member)
+{
+    struct aggregate_tree tree;
+    int error = make_tree(&tree, member->group);
+
+    if (error == 0) {
+        error = join_tree(member, &tree);
+        aggregate_tree_free(&tree);
+    }
+    return error;
+}
+
+/* ---- terms ---- */
+
+struct aggregate_member *aggregate_find_term(const struct aggregate *aggregate,
+                                             const struct group *group, uint32_t term)
+{
+    struct aggregate_member *current = group->state->aggregate;
+    struct list *item;
+
+    if (likely(current != NULL && current->term == term))
+        return current;
+    list_for_each (item, &aggregate->members) {
+        struct aggregate_member *member = list_entry(item, struct aggregate_member, link);
+
+        if (member->group == group && member->term == term)
+            return member;
+    }
+    return NULL;
+}
+
+bool aggregate_is_past(const struct aggregate *aggregate, const struct group *group, uint32_t term)
+{
+    return term < group->state->term && aggregate_find_term(aggregate, group, term) == NULL;
+}
+
+static struct aggregate_member *first_of(const struct aggregate *aggregate,
+                                         const struct group *group)
+{
+    struct list *item;
+
+    list_for_each (item, &aggregate->members) {
+        struct aggregate_member *member = list_entry(item, struct aggregate_member, link);
+
+        if (member->group == group)
+            return member;
+    }
+    return NULL;
+}
+
+/* Without runs. */
+static void leave(struct aggregate_member *member)
+{
+    struct aggregate *aggregate = aggregate_of(member);
+    struct group *group = member->group;
+    const struct aggregate_wire wire = aggregate_wire_of(member, AGGREGATE_LEAVE, 0);
+
+    aggregate_nodes_leave(aggregate, member);
+    aggregate_member_up(member, &wire);
+    list_remove(&member->link);
+    if (group->state->aggregate == member)
+        group->state->aggregate = NULL;
+    free(member);
+    aggregate_nodes_pass(aggregate, group);
+}
+
+static void join_late(struct aggregate_member *member)
+{
+    if (join(member) == 0)
+        return;
+    member->state = AGGREGATE_BROKEN;
+    while (!list_empty(&member->runs))
+        aggregate_run_fail(list_entry(member->runs.next, struct aggregate_run, link),
+                           error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"), true);
+}
+
+/* True: something has changed, so there may be more. */
+static bool settle_one(struct aggregate *aggregate)
+{
+    struct list *item;
+
+    list_for_each (item, &aggregate->members) {
+        struct aggregate_member *member = list_entry(item, struct aggregate_member, link);
+
+        if (member->over && list_empty(&member->runs)) {
+            leave(member);
+            return true;
+        }
+        if (member->state == AGGREGATE_EARLY && first_of(aggregate, member->group) == member) {
+            join_late(member);
+            return true;
+        }
+    }
+    return false;
+}
+
+void aggregate_enter(struct aggregate *aggregate)
+{
+    aggregate->inside++;
+}
+
+void aggregate_exit(struct aggregate *aggregate)
+{
+    while (unlikely(aggregate->unsettled) && aggregate->inside == 1) {
+        aggregate->unsettled = false;
+        while (settle_one(aggregate))
+            continue;
+    }
+    aggregate->inside--;
+}
+
+/* To the term that the updates have come to. Returns what they wish. */
+static bool move_on(struct group *group)
+{
+    struct aggregate *aggregate = group->context->coll->aggregate;
+    struct coll_state *state = group->state;
+    unsigned word = atomic_load_explicit(&group->optimise, memory_order_relaxed);
+    uint32_t term = word >> GROUP_UPDATES_SHIFT;
+
+    if (unlikely(state->term != term)) {
+        if (state->aggregate != NULL)
+            state->aggregate->over = aggregate->unsettled = true;
+        state->aggregate = NULL;
+        state->term = term;
+        aggregate_nodes_pass(aggregate, group);
+    }
+    return term == 0 || (word & GROUP_OPTIMISED) != 0;
+}
+
+struct aggregate_member *aggregate_member_of(struct group *group)
+{
+    struct aggregate *aggregate = group->context->coll->aggregate;
+    bool wished = move_on(group);
+    struct aggregate_member *member = group->state->aggregate;
+
+    if (likely(member != NULL))
+        return member;
+    member = calloc(1, sizeof(*member));
+    if (member == NULL)
+        return NULL;
+    member->group = group;
+    member->term = group->state->term;
+    member->parent.vertex = AGGREGATE_NONE;
+    member->window = wished ? AGGREGATE_WINDOW_MAX : 0;
+    member->room = (uint32_t)option_bytes(OPT_COLL_AGGREGATE_SEGMENT);
+    list_init(&member->runs);
+    if (first_of(aggregate, group) != NULL)
+        member->state = AGGREGATE_EARLY;
+    list_push_back(&aggregate->members, &member->link);
+    group->state->aggregate = member;
+    if (member->state == AGGREGATE_EARLY || join(member) == 0)
+        return member;
+    list_remove(&member->link);
+    group->state->aggregate = NULL;
+    free(member);
+    return NULL;
+}
+
+void aggregate_group_optimise(struct group *group, bool ahead)
+{
+    struct aggregate *aggregate = group->context->coll->aggregate;
+
+    aggregate_enter(aggregate);
+    move_on(group);
+    if (ahead)
+        aggregate_member_of(group);
+    aggregate_exit(aggregate);
+}
+
+void aggregate_group_closed(struct group *group)
+{
+    struct aggregate *aggregate = group->context->coll->aggregate;
+    struct aggregate_member *member;
+
+    group->state->term = TERM_LAST;
+    while ((member = first_of(aggregate, group)) != NULL)
+        leave(member);
+    aggregate_nodes_pass(aggregate, group);
+}
