@@ -1,9 +1,8 @@
 /*
  * Who moves the data of a tree, or of an all-to-all. In rows named Pull the destination does, by
- * single copies, also of messages that would be eager otherwise; in rows named Push the source does,
- * whatever the size.
- * What PAMI_STATS says of a context's copies shows it. Skipped where the kernel refuses copies
- * between processes.
+ * single copies, also of messages that would be eager otherwise; in rows named Push the source,
+ * whatever the size. What PAMI_STATS says of a context's copies shows it. Skipped where the kernel
+ * refuses copies between processes.
  *
  * Run: tasks=2,3,5 env="PAMI_STATS=1" timeout=60
  * Run: tasks=3 env="PAMI_STATS=1 PAMI_COLL_SEGMENT=4096" timeout=60
