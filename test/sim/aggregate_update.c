@@ -8,6 +8,7 @@
  * geometry end, and what ends well is right.
  *
  * Run: args="--seeds 400" env="PAMI_COLL_AGGREGATE_SLOTS=4" timeout=120
+ * Run: args="--seed 70192" env="PAMI_COLL_AGGREGATE_SLOTS=4"
  * Run: args="--seeds 300 --seed 5000" env="PAMI_COLL_AGGREGATE_RADIX=2 PAMI_COLL_AGGREGATE_SLOTS=9"
  * Run: args="--seeds 300 --seed 9000" env="PAMI_COLL_AGGREGATE_SEGMENT=64"
  */

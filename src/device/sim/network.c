@@ -362,6 +362,8 @@ static void schedule_look(struct sim_endpoint *endpoint)
     pause = (endpoint->clock - endpoint->poll_from) / POLL_PART;
     if (pause < SIM_LEAST_PAUSE)
         pause = SIM_LEAST_PAUSE;
+    else if (pause > PATIENCE) /* or time runs out where many runs end with somebody waiting */
+        pause = PATIENCE;
     sim_schedule(endpoint, endpoint->clock + pause, true);
 }
 
