@@ -117,7 +117,7 @@ static void pool_sizes(void **state)
             assert_int_equal((uintptr_t)one % shapes[i].align, 0);
         pool_finish(&pool);
     }
-    pool_init(&pool, SIZE_MAX / 4, 8);
+    pool_init(&pool, SIZE_MAX / 2, 8);
     assert_null(pool_get(&pool));
     pool_finish(&pool);
 }
