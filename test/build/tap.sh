@@ -9,7 +9,7 @@ shm=/dev/shm/tap-test-$$
 trap 'rm -rf "$work" "$shm"' EXIT
 mkdir -p "$work/test/self" "$work/bin"
 cd "$work"
-unset TEST_FACTOR TEST_WRAP TEST_VERBOSE
+unset TEST_FACTOR TEST_WRAP TEST_VERBOSE TEST_UNTIL
 
 # A launcher that only shows how it was called.
 printf '#!/bin/sh\necho launcher "$@"\n' >bin/pamirun
@@ -99,6 +99,9 @@ expect '^ok 1 - self/plain \('
 ! "$top/test/tap" test/self/wrong.c >out 2>&1
 expect '^not ok 1 '
 expect 'cannot understand: tasks=many'
+
+TEST_UNTIL=1 "$top/test/tap" test/self/plain.c >out
+expect '^1\.\.0 # SKIP out of time$'
 
 # What is named and is no test is an error, also among others and where it is a directory.
 for names in test/unit/none.c test/unit/coll_arithmetic 'test/build/tap.sh test/build'; do

@@ -2,14 +2,14 @@
 # A member or a leader is killed in every phase of a collective; see phases.c. The phases that there
 # are must all have been met.
 #
-# Run: args="shared" timeout=120
-# Run: args="relays" timeout=120
-# Run: args="trees" timeout=120
-# Run: args="nodes" timeout=120
-# Run: args="messages" timeout=120
-# Run: args="copies" timeout=120
-# Run: args="joint" timeout=120
-# Run: args="direct" timeout=120
+# Run: args="shared" timeout=300
+# Run: args="relays" timeout=300
+# Run: args="trees" timeout=300
+# Run: args="nodes" timeout=300
+# Run: args="messages" timeout=300
+# Run: args="copies" timeout=300
+# Run: args="joint" timeout=300
+# Run: args="direct" timeout=300
 
 . "$(dirname "$0")/functions"
 dying=$build/test/fault/phases
