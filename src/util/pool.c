@@ -12,7 +12,7 @@
 /* The first slab has so many objects, or fewer, but two, where these are large: most contexts have
  * few in use at a time. */
 #define FIRST_OBJECTS 16
-#define FIRST_BYTES 4096u
+#define FIRST_BYTES 1024u
 
 struct pool_slab {
     struct pool_slab *next;
