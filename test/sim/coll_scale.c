@@ -8,9 +8,7 @@
  * Run: args="--tasks 9999" timeout=120
  * Run: args="--tasks 100000" timeout=900
  */
-#include <time.h>
-#include <unistd.h>
-
+#include "cost.h"
 #include "sim_test.h"
 
 #define NODE 16
@@ -42,40 +40,6 @@ struct job {
     size_t ended;
     size_t before; /* bytes of the process */
 };
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static size_t resident_bytes(void)
-{
-    size_t all = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-
-    if (file == NULL || fscanf(file, "%zu %zu", &all, &resident) != 2)
-        resident = 0;
-    if (file != NULL)
-        fclose(file);
-    return resident * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static size_t available_bytes(void)
-{
-    char line[200];
-    size_t kib = 0;
-    FILE *file = fopen("/proc/meminfo", "r");
-
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
-        if (sscanf(line, "MemAvailable: %zu", &kib) == 1)
-            break;
-    if (file != NULL)
-        fclose(file);
-    return kib * 1024;
-}
 
 static void on_done(pami_context_t context, void *cookie, pami_result_t result)
 {

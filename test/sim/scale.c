@@ -5,9 +5,7 @@
  * Run: args="--tasks 10000"
  * Run: args="--tasks 100000" timeout=240
  */
-#include <time.h>
-#include <unistd.h>
-
+#include "cost.h"
 #include "sim_test.h"
 
 #define TOKEN 1
@@ -31,40 +29,6 @@ struct ring {
     size_t hops;
     size_t finished;
 };
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static size_t resident_bytes(void)
-{
-    size_t all = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-
-    if (file == NULL || fscanf(file, "%zu %zu", &all, &resident) != 2)
-        resident = 0;
-    if (file != NULL)
-        fclose(file);
-    return resident * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static size_t available_bytes(void)
-{
-    char line[200];
-    size_t kib = 0;
-    FILE *file = fopen("/proc/meminfo", "r");
-
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
-        if (sscanf(line, "MemAvailable: %zu", &kib) == 1)
-            break;
-    if (file != NULL)
-        fclose(file);
-    return kib * 1024;
-}
 
 static void send_to(struct task *task, uint32_t to, size_t id, uint32_t number)
 {
