@@ -131,7 +131,7 @@ struct message_watch {
 
 void message_watch(struct context *context, struct message_watch *watch);
 
-/* Be told when `endpoint` goes, although nothing is sent there. 0, or -EPIPE: it has gone. */
+/* Be told when `endpoint` goes, although nothing is sent there. 0; -EPIPE: it has gone; -ENOMEM. */
 int message_expect(struct context *context, uint32_t endpoint);
 
 /* Between own memory and that of another task of this node, inside the call. 0; -ENOSYS: not this

@@ -1,6 +1,8 @@
 /*
- * Memory that runs out while aggregation nodes work: a run for which a segment cannot be sent ends
- * on all members, with the right result or with an error, and those after it are right again.
+ * Memory that runs out while aggregation nodes work. A run for which a segment cannot be sent ends
+ * on all members, with the right result or with an error, and those after it are right again. So do
+ * runs during which any one allocation fails, or up to five in a row: while the members join, while
+ * nodes are made, and while they run.
  *
  * Run: args="--seeds 150" env="PAMI_COLL_AGGREGATE_SEGMENT=1K" timeout=120
  * Run: args="--seeds 80" env="PAMI_COLL_AGGREGATE_SEGMENT=1K PAMI_COLL_AGGREGATE_RADIX=2"
@@ -67,13 +69,16 @@ static void call_all(const struct sim_job *job, const double *ones)
         for (size_t i = 0; i < job->tasks; i++) {
             char *into = (char *)members[i].target[o];
             pami_xfer_t xfer = {.cb_done = on_done, .cookie = &calls[i][o]};
+            pami_result_t result;
 
             calls[i][o] = (struct call){&members[i], o};
             xfer.algorithm = aggregated(job->client[i]);
             xfer.cmd.xfer_allreduce =
                 (pami_allreduce_t){(char *)ones, PAMI_TYPE_DOUBLE, DOUBLES, into, PAMI_TYPE_DOUBLE,
                                    DOUBLES,      PAMI_DATA_SUM,    NULL,    1};
-            CALL(PAMI_Collective(job->context[i], &xfer));
+            while ((result = PAMI_Collective(job->context[i], &xfer)) == PAMI_ENOMEM)
+                CHECK(no_memory.refused != 0);
+            CHECK(result == PAMI_SUCCESS);
         }
     job_settle(job);
     for (size_t i = 0; i < job->tasks; i++)
@@ -124,6 +129,44 @@ static void run(uint64_t seed)
     job_destroy(&job);
 }
 
+/* Allocation number `which` of the first runs fails, and `row` - 1 behind it. Whether there are so
+ * many. */
+static bool run_without(size_t which, size_t row, size_t tasks, uint32_t tasks_per_node)
+{
+    static double ones[DOUBLES];
+    struct sim_job job;
+    pamix_sim_config_t config;
+    size_t failed, refused;
+
+    for (size_t k = 0; k < DOUBLES; k++)
+        ones[k] = 1;
+    PAMIX_Sim_default(&config);
+    config.seed = which + 1;
+    config.tasks_per_node = tasks_per_node;
+    job_create(&job, &config, tasks, 1);
+    no_memory.refused = 0;
+    refuse_row(which, row);
+    call_all(&job, ones);
+    refused = no_memory.refused;
+    failed = check_all(job.tasks);
+    CHECK(failed == 0 || refused != 0);
+    refuse_only(SIZE_MAX);
+    call_all(&job, ones);
+    CHECK(check_all(job.tasks) == 0);
+    job_destroy(&job);
+    return refused != 0;
+}
+
+/* All of them in turn; of what is far behind the joining, some. */
+static void run_without_each(size_t row, size_t tasks, uint32_t tasks_per_node)
+{
+    size_t which = 0;
+
+    while (run_without(which, row, tasks, tasks_per_node))
+        which += 1 + which / 64;
+    CHECK(which > 50);
+}
+
 int main(int argc, char **argv)
 {
     struct test_arguments given = test_arguments(argc, argv, 40);
@@ -134,5 +177,10 @@ int main(int argc, char **argv)
     }
     for (uint64_t i = 0; i < given.seeds; i++)
         run(given.seed + i);
+    for (size_t row = 1; row <= 5; row++) {
+        run_without_each(row, 2, 1);
+        run_without_each(row, 5, 2);
+        run_without_each(row, 9, 1);
+    }
     return 0;
 }

@@ -34,6 +34,25 @@ const struct aggregate_failure *aggregate_node_failure(const struct aggregate_no
     return NULL;
 }
 
+/* One is there even without memory. NULL: there is none. */
+static struct aggregate_failure *failure_new(struct aggregate_node *node)
+{
+    struct aggregate_failure *failure = malloc(sizeof(*failure));
+
+    if (failure != NULL || node->spare_taken)
+        return failure;
+    node->spare_taken = true;
+    return &node->spare;
+}
+
+void aggregate_failure_free(struct aggregate_node *node, struct aggregate_failure *failure)
+{
+    if (failure == &node->spare)
+        node->spare_taken = false;
+    else
+        free(failure);
+}
+
 void aggregate_node_prune(struct aggregate_node *node)
 {
     struct list *item, *following;
@@ -44,7 +63,7 @@ void aggregate_node_prune(struct aggregate_node *node)
         if (!all_passed(node, failure->number))
             continue;
         list_remove(item);
-        free(failure);
+        aggregate_failure_free(node, failure);
     }
 }
 
@@ -74,7 +93,7 @@ void aggregate_node_fail(struct aggregate_node *node, const struct aggregate_fai
     if (aggregate_node_failure(node, failure->number) != NULL ||
         (!had && all_passed(node, failure->number)))
         return;
-    kept = malloc(sizeof(*kept));
+    kept = failure_new(node);
     if (kept != NULL) {
         *kept = *failure;
         list_push_back(&node->failures, &kept->link);

@@ -128,6 +128,8 @@ struct aggregate_node {
     struct aggregate_slot *slots; /* [grant.slots] */
     char *memory;
     struct list failures;
+    struct aggregate_failure spare; /* for when there is no memory */
+    bool spare_taken;
     struct aggregate_child child[]; /* [AGGREGATE_RADIX_MAX] */
 };
 
@@ -170,7 +172,8 @@ struct aggregate {
     struct aggregate_counts counts;
 };
 
-/* message.c: 0 or -ENOMEM; what has data can then be made up for by a failure of the run */
+/* message.c: 0 or -ENOMEM; what has data can then be made up for by a failure of the run, what has
+ * none is repeated when somebody asks */
 int aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
                    const struct aggregate_wire *wire, const void *data, size_t bytes);
 
@@ -179,8 +182,13 @@ int aggregate_node_describe(struct aggregate_member *member, const struct aggreg
                             uint32_t vertex);
 /* The host has left this term, in which it has acted for nodes. */
 void aggregate_nodes_leave(struct aggregate *aggregate, const struct aggregate_member *member);
+/* Somebody waits for what is acted for here: nodes below that vertex join again. */
+void aggregate_nodes_repeat(struct aggregate *aggregate, const struct aggregate_wire *question);
 /* Nodes that wait for the host, which has gone past their terms. */
 void aggregate_nodes_pass(struct aggregate *aggregate, const struct group *group);
+/* 0 or -ENOMEM: nothing has been done */
+int aggregate_node_join(struct aggregate *aggregate, const struct aggregate_wire *wire,
+                        uint32_t origin);
 void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire *wire,
                        uint32_t origin, const void *data, size_t bytes);
 void aggregate_node_down(struct aggregate *aggregate, const struct aggregate_wire *wire,
@@ -208,6 +216,7 @@ const struct aggregate_failure *aggregate_node_failure(const struct aggregate_no
 /* Tell one child of it. */
 void aggregate_node_tell(const struct aggregate_node *node, const struct aggregate_child *child,
                          const struct aggregate_failure *failure);
+void aggregate_failure_free(struct aggregate_node *node, struct aggregate_failure *failure);
 /* Forget failures that nobody will contribute to any more. */
 void aggregate_node_prune(struct aggregate_node *node);
 
@@ -240,6 +249,8 @@ void aggregate_enter(struct aggregate *aggregate);
 void aggregate_exit(struct aggregate *aggregate);
 
 /* member.c */
+/* To its node; may come again. */
+void aggregate_member_join(const struct aggregate_member *member);
 /* Its state is known: what is to become of its runs. */
 void aggregate_member_decide(struct aggregate_member *member, enum aggregate_state state);
 void aggregate_member_up(const struct aggregate_member *member, const struct aggregate_wire *wire);

@@ -31,6 +31,14 @@ void aggregate_member_up(const struct aggregate_member *member, const struct agg
                        0);
 }
 
+void aggregate_member_join(const struct aggregate_member *member)
+{
+    struct aggregate_wire wire = aggregate_wire_of(member, AGGREGATE_JOIN, member->window);
+
+    wire.segment = member->room;
+    aggregate_member_up(member, &wire);
+}
+
 /* ---- runs ---- */
 
 void aggregate_member_decide(struct aggregate_member *member, enum aggregate_state state)
@@ -96,6 +104,7 @@ size_t aggregate_ask(struct aggregate *aggregate, bool now)
 {
     struct list *item;
     size_t asked = 0;
+
     list_for_each (item, &aggregate->members) {
         struct aggregate_member *member = list_entry(item, struct aggregate_member, link);
         struct aggregate_run *run = list_entry(member->runs.next, struct aggregate_run, link);
@@ -104,6 +113,8 @@ size_t aggregate_ask(struct aggregate *aggregate, bool now)
         if (list_empty(&member->runs) || member->state == AGGREGATE_EARLY ||
             !doubt_grows(&run->doubt, (uint64_t)run->sent + run->received + 1, now))
             continue;
+        if (member->state == AGGREGATE_JOINING)
+            aggregate_member_join(member);
         wire = aggregate_wire_of(member, AGGREGATE_WAITING, run->number);
         aggregate_member_up(member, &wire);
         asked++;
@@ -155,7 +166,10 @@ static void on_ask(struct aggregate *aggregate, struct group *group,
         answer_past(aggregate, wire, origin);
         return;
     }
+    aggregate_nodes_repeat(aggregate, wire);
     member = aggregate_find_term(aggregate, group, wire->term);
+    if (member != NULL && member->state == AGGREGATE_JOINING)
+        aggregate_member_join(member);
     if (member != NULL &&
         (member->state == AGGREGATE_REFUSED || find(member, wire->number) != NULL))
         return;

@@ -38,11 +38,13 @@ int aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
     return -ENOMEM;
 }
 
-static void sort_out(struct aggregate *aggregate, const struct aggregate_wire *wire,
-                     uint32_t origin, const void *data, size_t bytes)
+/* 0, or -ENOMEM: nothing has been done. */
+static int sort_out(struct aggregate *aggregate, const struct aggregate_wire *wire, uint32_t origin,
+                    const void *data, size_t bytes)
 {
     switch (wire->kind) {
     case AGGREGATE_JOIN:
+        return aggregate_node_join(aggregate, wire, origin);
     case AGGREGATE_DATA:
     case AGGREGATE_WAITING:
     case AGGREGATE_LEAVE:
@@ -65,6 +67,7 @@ static void sort_out(struct aggregate *aggregate, const struct aggregate_wire *w
     default:
         aggregate->context->counters[COUNTER_FOREIGN]++;
     }
+    return 0;
 }
 
 static void arrive(pami_context_t handle, void *cookie, const void *header, size_t header_bytes,
@@ -74,14 +77,15 @@ static void arrive(pami_context_t handle, void *cookie, const void *header, size
     const char *data = (const char *)header + sizeof(struct aggregate_wire);
     struct aggregate_wire wire;
 
-    (void)handle, (void)nothing, (void)recv;
+    (void)nothing;
     if (header_bytes < sizeof(wire) || no_bytes != 0) {
         aggregate->context->counters[COUNTER_FOREIGN]++;
         return;
     }
     memcpy(&wire, header, sizeof(wire));
     aggregate_enter(aggregate);
-    sort_out(aggregate, &wire, origin, data, header_bytes - sizeof(wire));
+    if (sort_out(aggregate, &wire, origin, data, header_bytes - sizeof(wire)) != 0)
+        message_put_back(handle, recv);
     aggregate_exit(aggregate);
 }
 

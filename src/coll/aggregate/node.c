@@ -100,7 +100,7 @@ void aggregate_node_free(struct aggregate_node *node)
 
     release_slots(node);
     while ((item = list_pop_front(&node->failures)) != NULL)
-        free(list_entry(item, struct aggregate_failure, link));
+        aggregate_failure_free(node, list_entry(item, struct aggregate_failure, link));
     list_remove(&node->link);
     free(node);
 }
@@ -131,20 +131,26 @@ static void free_if_alone(struct aggregate_node *node)
 
 /* ---- grants ---- */
 
-static void grant_all(const struct aggregate_node *node, uint32_t window)
+/* What is known, if anything: may come again. */
+static void grant(const struct aggregate_node *node, const struct aggregate_child *child)
 {
-    for (uint32_t i = 0; i < AGGREGATE_RADIX_MAX; i++) {
-        const struct aggregate_child *child = &node->child[i];
-        struct aggregate_wire wire = aggregate_wire_down(node, child, AGGREGATE_GRANT);
+    struct aggregate_wire wire = aggregate_wire_down(node, child, AGGREGATE_GRANT);
 
-        wire.number = window;
-        wire.segment = node->room;
-        wire.check = node->mark;
-        if (aggregate_child_listens(child))
-            aggregate_send(node->aggregate, child->endpoint, &wire, NULL, 0);
-    }
+    wire.number = node->state == AGGREGATE_GRANTED ? node->window : 0;
+    wire.segment = node->room;
+    wire.check = node->mark;
+    if ((node->state == AGGREGATE_GRANTED || node->state == AGGREGATE_REFUSED) &&
+        aggregate_child_listens(child))
+        aggregate_send(node->aggregate, child->endpoint, &wire, NULL, 0);
 }
 
+static void grant_all(const struct aggregate_node *node)
+{
+    for (uint32_t i = 0; i < AGGREGATE_RADIX_MAX; i++)
+        grant(node, &node->child[i]);
+}
+
+/* May come again: the parent answers again. */
 static void join_up(const struct aggregate_node *node, uint32_t window)
 {
     struct aggregate_wire wire = aggregate_wire_up(node, AGGREGATE_JOIN);
@@ -163,7 +169,7 @@ static void refuse(struct aggregate_node *node, uint32_t mark)
     node->state = AGGREGATE_REFUSED;
     node->mark = mark;
     release_slots(node);
-    grant_all(node, 0);
+    grant_all(node);
     join_up(node, 0);
 }
 
@@ -171,6 +177,7 @@ static void refuse(struct aggregate_node *node, uint32_t mark)
 static void join_if_complete(struct aggregate_node *node)
 {
     uint64_t bytes = (uint64_t)node->count * node->room;
+    int error;
 
     if (node->state != AGGREGATE_JOINING || !node->described)
         return;
@@ -185,12 +192,13 @@ static void join_if_complete(struct aggregate_node *node)
     node->window = node->grant.slots;
     if (node->is_root) {
         node->state = AGGREGATE_GRANTED;
-        grant_all(node, node->window);
+        grant_all(node);
         return;
     }
     node->state = AGGREGATE_JOINED;
-    if (message_expect(node->aggregate->context, node->parent.endpoint) != 0)
-        refuse(node, mark_of(node->parent.endpoint));
+    error = message_expect(node->aggregate->context, node->parent.endpoint);
+    if (error != 0)
+        refuse(node, error == -ENOMEM ? 0 : mark_of(node->parent.endpoint));
     else
         join_up(node, node->window);
 }
@@ -207,21 +215,26 @@ static void on_grant(struct aggregate_node *node, const struct aggregate_wire *w
     node->room = wire->segment;
     aggregate_give_back(&node->aggregate->manager, &node->grant, node->window);
     node->state = AGGREGATE_GRANTED;
-    grant_all(node, node->window);
+    grant_all(node);
 }
 
-static void describe_child(struct aggregate_node *node, uint32_t place, uint32_t endpoint,
-                           uint32_t vertex)
+/* 0 or -ENOMEM */
+static int describe_child(struct aggregate_node *node, uint32_t place, uint32_t endpoint,
+                          uint32_t vertex)
 {
     struct aggregate_child *child = &node->child[place];
+    int error = 0;
 
     if (child->joined && (child->endpoint != endpoint || child->vertex != vertex))
         refuse(node, 0); /* options differ between tasks */
     child->endpoint = endpoint;
     child->vertex = vertex;
-    if (endpoint != node->aggregate->context->endpoint &&
-        message_expect(node->aggregate->context, endpoint) != 0)
-        child->gone = true;
+    if (endpoint != node->aggregate->context->endpoint)
+        error = message_expect(node->aggregate->context, endpoint);
+    if (error == -ENOMEM)
+        return error;
+    child->gone = child->gone || error != 0;
+    return 0;
 }
 
 int aggregate_node_describe(struct aggregate_member *member, const struct aggregate_tree *tree,
@@ -246,8 +259,9 @@ int aggregate_node_describe(struct aggregate_member *member, const struct aggreg
         bool leaf = id < tree->members;
         uint32_t host = leaf ? id : tree->vertex[id - tree->members].host;
 
-        describe_child(node, i, topology_endpoint(group->topology, host),
-                       leaf ? AGGREGATE_NONE : id - tree->members);
+        if (describe_child(node, i, topology_endpoint(group->topology, host),
+                           leaf ? AGGREGATE_NONE : id - tree->members) != 0)
+            return -ENOMEM;
         if (node->child[i].gone)
             mark = mark_of(node->child[i].endpoint);
     }
@@ -274,6 +288,23 @@ static void ask(const struct aggregate_node *node, uint32_t endpoint, uint32_t p
                                         .kind = AGGREGATE_ASK};
 
     aggregate_send(node->aggregate, endpoint, &wire, NULL, 0);
+}
+
+void aggregate_nodes_repeat(struct aggregate *aggregate, const struct aggregate_wire *question)
+{
+    struct list *item;
+
+    list_for_each (item, &aggregate->nodes) {
+        const struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
+
+        if (node->identity != question->identity || node->term != question->term ||
+            !node->described || node->is_root || node->parent.vertex != question->vertex)
+            continue;
+        if (node->state == AGGREGATE_JOINED)
+            join_up(node, node->window);
+        else if (node->state == AGGREGATE_REFUSED)
+            join_up(node, 0);
+    }
 }
 
 /* Of those that wait, the first one asks for all. What is missing below another node is asked for
@@ -432,16 +463,16 @@ static struct aggregate_node *node_joined(struct aggregate *aggregate,
 static void on_join(struct aggregate_node *node, struct aggregate_child *child,
                     const struct aggregate_wire *wire, uint32_t origin)
 {
-    struct aggregate_wire answer;
     bool fits = !node->described || (child->endpoint == origin && child->vertex == wire->from);
 
     if (!fits || (child->joined && child->endpoint != origin)) {
         node->aggregate->context->counters[COUNTER_FOREIGN]++;
         return;
     }
-    if (child->joined) { /* it had to refuse after all */
-        if (node->state != AGGREGATE_GRANTED)
-            refuse(node, wire->check);
+    if (child->joined) {
+        if (wire->number == 0 && node->state != AGGREGATE_GRANTED)
+            refuse(node, wire->check); /* it had to after all */
+        grant(node, child);
         return;
     }
     child->endpoint = origin;
@@ -449,15 +480,12 @@ static void on_join(struct aggregate_node *node, struct aggregate_child *child,
     child->joined = true;
     node->window = wire->number < node->window ? (uint32_t)wire->number : node->window;
     node->room = wire->segment < node->room ? wire->segment : node->room;
-    if (node->state == AGGREGATE_REFUSED) {
-        answer = aggregate_wire_down(node, child, AGGREGATE_GRANT);
-        answer.check = node->mark;
-        aggregate_send(node->aggregate, origin, &answer, NULL, 0);
-    } else if (node->window == 0 || node->room == 0) {
+    if (node->state == AGGREGATE_REFUSED)
+        grant(node, child);
+    else if (node->window == 0 || node->room == 0)
         refuse(node, wire->check);
-    } else {
+    else
         join_if_complete(node);
-    }
 }
 
 static void on_data(struct aggregate_node *node, struct aggregate_child *child,
@@ -471,24 +499,41 @@ static void on_data(struct aggregate_node *node, struct aggregate_child *child,
         aggregate_node_tell(node, child, &over);
 }
 
+static struct aggregate_child *child_at(struct aggregate_node *node, uint32_t place)
+{
+    bool fits = place < (node->described ? node->count : AGGREGATE_RADIX_MAX);
+
+    return fits ? &node->child[place] : NULL;
+}
+
+int aggregate_node_join(struct aggregate *aggregate, const struct aggregate_wire *wire,
+                        uint32_t origin)
+{
+    struct aggregate_node *node;
+    struct aggregate_child *child = NULL;
+
+    if (wire->place < AGGREGATE_RADIX_MAX) {
+        node = node_joined(aggregate, wire);
+        if (node == NULL)
+            return -ENOMEM;
+        child = child_at(node, wire->place);
+    }
+    if (child != NULL)
+        on_join(node, child, wire, origin);
+    else
+        aggregate->context->counters[COUNTER_FOREIGN]++;
+    return 0;
+}
+
 void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire *wire,
                        uint32_t origin, const void *data, size_t bytes)
 {
-    struct aggregate_node *node = NULL;
-    struct aggregate_child *child = NULL;
+    struct aggregate_node *node = node_find(aggregate, wire->identity, wire->term, wire->vertex);
+    struct aggregate_child *child;
 
-    if (wire->kind != AGGREGATE_JOIN)
-        node = node_find(aggregate, wire->identity, wire->term, wire->vertex);
-    else if (wire->place < AGGREGATE_RADIX_MAX)
-        node = node_joined(aggregate, wire);
     if (node == NULL)
         return;
-    if (wire->place < AGGREGATE_RADIX_MAX && (!node->described || wire->place < node->count))
-        child = &node->child[wire->place];
-    if (child != NULL && wire->kind == AGGREGATE_JOIN) {
-        on_join(node, child, wire, origin);
-        return;
-    }
+    child = child_at(node, wire->place);
     if (child != NULL && (child->endpoint != origin || !(child->joined || node->described)))
         child = NULL;
     if (wire->kind == AGGREGATE_FAIL && (child != NULL || origin == aggregate->context->endpoint)) {

@@ -6,6 +6,7 @@
  * joined: others wait until its runs have ended, and it has been left, so that what it has is free
  * for them. A term is freed when nobody is inside: everything that uses terms enters before.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "coll/aggregate/internal.h"
@@ -48,7 +49,6 @@ static int join_tree(struct aggregate_member *member, const struct aggregate_tre
 {
     const struct group *group = member->group;
     const struct aggregate_place at = tree->leaf[group->rank];
-    struct aggregate_wire wire;
     int error = 0;
 
     member->state = AGGREGATE_JOINING;
@@ -61,14 +61,15 @@ static int join_tree(struct aggregate_member *member, const struct aggregate_tre
     for (uint32_t i = 0; i < tree->vertices && error == 0; i++)
         if (tree->vertex[i].host == group->rank)
             error = aggregate_node_describe(member, tree, i);
-    wire = aggregate_wire_of(member, AGGREGATE_JOIN, member->window);
-    wire.segment = member->room;
-    if (error == 0)
-        aggregate_member_up(member, &wire);
-    if (error == 0 && member->parent.endpoint != group->context->endpoint &&
-        message_expect(group->context, member->parent.endpoint) != 0)
+    if (error == 0 && member->parent.endpoint != group->context->endpoint)
+        error = message_expect(group->context, member->parent.endpoint);
+    if (error == -ENOMEM)
+        return error;
+    if (error != 0)
         aggregate_member_decide(member, AGGREGATE_BROKEN);
-    return error;
+    else
+        aggregate_member_join(member);
+    return 0;
 }
 
 static int join(struct aggregate_member *member)
