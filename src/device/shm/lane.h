@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "device/shm/inbox.h"
+#include "device/shm/shuttle.h"
 
 #define LANE_SLOTS 128u
 
@@ -39,6 +40,8 @@ struct lane {
     _Atomic uint32_t active;              /* consumer: it has read the marker */
     CACHE_ALIGNED _Atomic uint32_t owner; /* 0: free, else the sender's member index + 1 */
     _Atomic uint32_t leaving;             /* sender: nothing comes after what is there */
+    uint32_t life;                        /* sender: of its context */
+    CACHE_ALIGNED struct slot shuttle;    /* shuttle.h */
     CACHE_ALIGNED struct slot slots[LANE_SLOTS];
 };
 
@@ -94,6 +97,8 @@ static inline bool lane_take(struct lane_sender *sender, struct lane *lane, uint
 
 struct lane_reader {
     struct lane *lane;
+    struct shuttle *shuttle; /* by which its sender's packets come as well, or NULL */
+    uint32_t origin;         /* the endpoint, or UINT32_MAX: it sent to the context before */
     uint64_t head, published;
     bool hit;     /* the last look found something */
     bool streams; /* look ahead */
@@ -147,6 +152,35 @@ static inline uint32_t lane_look(struct lane_reader *reader, bool answer)
     return count;
 }
 
+/* What may be delivered now, in this order. */
+struct lane_found {
+    uint32_t ready; /* packets of the lane */
+    bool shuttles;  /* and then the one in the shuttle */
+};
+
+/* A look into both, in this order: see shuttle.h. */
+static inline struct lane_found lane_find(struct lane_reader *reader, bool answer)
+{
+    struct lane_found found = {lane_look(reader, answer), false};
+    uint64_t after;
+
+    if (reader->shuttle != NULL && shuttle_ready(reader->shuttle, &after) &&
+        after - reader->head <= found.ready) {
+        found.ready = (uint32_t)(after - reader->head);
+        found.shuttles = true;
+    }
+    return found;
+}
+
+static inline bool lane_is_empty(const struct lane_reader *reader)
+{
+    uint64_t after;
+
+    return lane_ready(reader) == NULL &&
+           (reader->shuttle == NULL || !shuttle_ready(reader->shuttle, &after) ||
+            after != reader->head);
+}
+
 static inline void lane_release(struct lane_reader *reader)
 {
     if (reader->published == reader->head)
@@ -168,6 +202,7 @@ static inline void lane_give_back(struct lane_reader *reader)
     struct lane *lane = reader->lane;
 
     lane_release(reader);
+    atomic_store_explicit(&lane->shuttle.word, 0, memory_order_relaxed);
     atomic_store_explicit(&lane->leaving, 0, memory_order_relaxed);
     atomic_store_explicit(&lane->active, 0, memory_order_relaxed);
     atomic_store_explicit(&lane->owner, 0, memory_order_release); /* L5 */

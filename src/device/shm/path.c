@@ -25,7 +25,7 @@ void shm_path_free(struct shm_path *path)
     free(path);
 }
 
-static struct shm_path *path_find(struct shm_port *port, uint32_t endpoint)
+struct shm_path *shm_path_find(struct shm_port *port, uint32_t endpoint)
 {
     struct list *item;
 
@@ -209,7 +209,7 @@ int shm_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
     is_over = (how & PATH_SAME_LIFE) && is_ahead(port, (uint32_t)index);
     if (!(how & PATH_EVEN_CLOSED) && (is_over || has_left(port, inbox, (uint32_t)index)))
         return -EPIPE;
-    path = path_find(port, endpoint);
+    path = shm_path_find(port, endpoint);
     if (path == NULL)
         path = path_new(port, endpoint, (uint32_t)index);
     if (path == NULL)

@@ -9,8 +9,8 @@
  * has any. What was meant for an earlier life is dropped, however late it comes. A sender that sees
  * the count change stops, until tend has told the floors above (watch.c).
  *
- * Packets to one endpoint take one way at a time, the inbox's ring or a lane (lane.h), so their
- * order is kept.
+ * Packets to one endpoint take one way at a time, the inbox's ring or a lane, so their order is
+ * kept; beside a lane, answers take a shuttle. How these ways begin and end is in lanes.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,57 +27,14 @@
 /* A pool whose chunks are all out costs a look at a line of each: once for so many packets. */
 #define STARVED_LOOK 8u
 
-/* A packet of the device itself: the sender goes on in lane `aux`. */
-#define PROTOCOL_LANE 0xff
-
 static inline uint32_t lives_of(const struct shm_path *path)
 {
     return atomic_load_explicit(&path->inbox->lives, memory_order_relaxed);
 }
 
-static inline void head_write(struct slot *slot, const struct packet_header *head, uint64_t mark)
-{
-    __atomic_store_n(&slot->head.words[0], __atomic_load_n(&head->words[0], __ATOMIC_RELAXED),
-                     __ATOMIC_RELAXED);
-    __atomic_store_n(&slot->head.words[1],
-                     __atomic_load_n(&head->words[1], __ATOMIC_RELAXED) | mark, __ATOMIC_RELAXED);
-}
-
 static struct chunk *chunk_of(const struct shm_port *port, const struct slot *slot, uint32_t body);
-static void begin_lane(struct shm_port *port, const struct packet_header *head);
 
 /* ---- opening and closing ---- */
-
-static void lane_open(struct shm_port *port, struct lane *lane)
-{
-    uint64_t head = atomic_load_explicit(&lane->head, memory_order_relaxed);
-
-    port->lanes[port->lane_count++] =
-        (struct lane_reader){.lane = lane, .head = head, .published = head};
-}
-
-void shm_lane_close(struct shm_port *port, uint32_t index)
-{
-    lane_give_back(&port->lanes[index]);
-    port->lanes[index] = port->lanes[--port->lane_count];
-}
-
-/* Lanes that were in use when the context was destroyed the last time still are. */
-static int lanes_init(struct shm_port *port)
-{
-    const struct segment *segment = port->device->segment;
-
-    port->lanes = calloc(segment->layout.lanes + 1, sizeof(*port->lanes));
-    if (port->lanes == NULL)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < segment->layout.lanes; i++) {
-        struct lane *lane = segment_lane(segment, segment->self, port->port.params.offset, i);
-
-        if (atomic_load_explicit(&lane->active, memory_order_relaxed) != 0)
-            lane_open(port, lane);
-    }
-    return 0;
-}
 
 static void skip(struct shm_port *port, const struct slot *slot)
 {
@@ -104,7 +61,7 @@ static void purge(struct shm_port *port)
     }
     while ((slot = inbox_ready(&port->reader)) != NULL) {
         if (slot->head.protocol == PROTOCOL_LANE)
-            begin_lane(port, &slot->head);
+            shm_lane_begin(port, &slot->head, true);
         else
             skip(port, slot);
         inbox_consume(&port->reader);
@@ -136,7 +93,7 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
         atomic_load_explicit(&segment_member(segment, segment->self)->ended, memory_order_relaxed);
     port->port.life = atomic_load_explicit(&inbox->lives, memory_order_relaxed);
     port->life = life_mark(port->port.life);
-    error = lanes_init(port);
+    error = shm_lanes_init(port);
     if (error == 0)
         error = chunk_pool_init(&port->chunks, segment, params->offset);
     if (error != 0) {
@@ -208,38 +165,7 @@ static inline struct slot *claim(struct shm_path *path)
     return slot;
 }
 
-/* The ring has been used for a while: go on in a lane, if one is free and the marker fits. */
-static void ask_for_lane(struct shm_path *path, uint32_t origin)
-{
-    struct shm_port *port = shm_port_of(path->path.port);
-    struct segment *segment = port->device->segment;
-    struct lane_sender sender = {0};
-    struct packet_header head;
-    struct slot *slot;
-    uint32_t index = 0;
-
-    path->countdown = 8 * LANE_AFTER;
-    while (index < segment->layout.lanes &&
-           !lane_take(&sender,
-                      segment_lane(segment, path->member, path->path.endpoint >> 24, index),
-                      segment->self))
-        index++;
-    if (sender.lane == NULL)
-        return;
-    slot = inbox_claim(&path->sender);
-    if (slot == NULL) {
-        atomic_store_explicit(&sender.lane->owner, 0, memory_order_release); /* L5 */
-        return;
-    }
-    TSAN_ACQUIRE(slot);
-    head = (struct packet_header){.protocol = PROTOCOL_LANE, .origin = origin, .aux = index};
-    head_write(slot, &head, path->mark);
-    TSAN_RELEASE(slot);
-    inbox_publish(&path->sender, slot);
-    path->lane = sender;
-}
-
-static inline void publish(struct shm_path *path, struct slot *slot, uint32_t origin)
+static inline void publish(struct shm_path *path, struct slot *slot)
 {
     TSAN_RELEASE(slot);
     if (likely(path->lane.lane != NULL)) {
@@ -248,7 +174,7 @@ static inline void publish(struct shm_path *path, struct slot *slot, uint32_t or
     }
     inbox_publish(&path->sender, slot);
     if (--path->countdown == 0)
-        ask_for_lane(path, origin);
+        shm_lane_ask(path);
 }
 
 static int send_in_chunk(struct shm_path *path, const struct packet *packet)
@@ -271,10 +197,22 @@ static int send_in_chunk(struct shm_path *path, const struct packet *packet)
         return refused(path);
     }
     chunk_write(chunk, packet, &port->chunk_gauge);
-    head_write(slot, &packet->head, path->mark);
+    shm_head_write(slot, &packet->head, path->mark);
     slot->chunk = (uint64_t)((char *)chunk - port->device->segment->base);
     slot->use = chunk->uses;
-    publish(path, slot, packet->head.origin);
+    publish(path, slot);
+    return 0;
+}
+
+static inline int send_in_shuttle(struct shm_path *path, const struct packet *packet)
+{
+    struct slot *slot = path->shuttle.slot;
+
+    TSAN_ACQUIRE(slot);
+    shm_head_write(slot, &packet->head, path->mark);
+    packet_write_body(slot->body, packet);
+    TSAN_RELEASE(slot);
+    shuttle_publish(&path->shuttle, path->lane.tail);
     return 0;
 }
 
@@ -284,9 +222,9 @@ static inline int send_in_slot(struct shm_path *path, const struct packet *packe
 
     if (unlikely(slot == NULL))
         return refused(path);
-    head_write(slot, &packet->head, path->mark);
+    shm_head_write(slot, &packet->head, path->mark);
     packet_write_body(slot->body, packet);
-    publish(path, slot, packet->head.origin);
+    publish(path, slot);
     return 0;
 }
 
@@ -299,6 +237,8 @@ HOT int shm_am(struct path *base, const struct packet *packet)
 
     if (unlikely(lives_of(path) != base->life && leads_nowhere(path)))
         error = refused(path);
+    else if (path->shuttle.answers && body <= SHUTTLE_BODY)
+        error = send_in_shuttle(path, packet);
     else if (likely(body <= SLOT_INLINE))
         error = send_in_slot(path, packet);
     else if (body <= base->packet_max)
@@ -315,32 +255,49 @@ HOT int shm_am(struct path *base, const struct packet *packet)
     return 0;
 }
 
+static inline void write_short(struct slot *slot, uint64_t word0, uint64_t word1,
+                               const struct iovec *header, const struct iovec *data)
+{
+    TSAN_ACQUIRE(slot);
+    slot->head.words[0] = word0;
+    slot->head.words[1] = word1;
+    packet_copy_short(slot->body, header->iov_base, header->iov_len);
+    packet_copy_short(slot->body + header->iov_len, data->iov_base, data->iov_len);
+    TSAN_RELEASE(slot);
+}
+
+static inline void sent_short(struct shm_path *path)
+{
+    struct shm_port *port = shm_port_of(path->path.port);
+
+    if (!port->pacing.armed)
+        port->pacing.armed = true;
+    shm_wake_if_asleep(path->inbox);
+}
+
 HOT int shm_am_short(struct path *base, uint64_t word0, uint64_t word1, const struct iovec *header,
                      const struct iovec *data)
 {
     struct shm_path *path = container_of(base, struct shm_path, path);
     struct lane *lane = path->lane.lane;
-    size_t header_bytes = header->iov_len;
-    size_t data_bytes = data->iov_len;
     uint64_t tail = path->lane.tail;
     struct slot *slot;
 
     if (unlikely(lane == NULL || tail - path->lane.head >= LANE_SLOTS ||
-                 header_bytes > PACKET_COPY_SHORT || data_bytes > PACKET_COPY_SHORT ||
+                 header->iov_len > PACKET_COPY_SHORT || data->iov_len > PACKET_COPY_SHORT ||
                  lives_of(path) != base->life))
         return -EAGAIN;
+    if (path->shuttle.answers && header->iov_len + data->iov_len <= SHUTTLE_BODY) {
+        write_short(path->shuttle.slot, word0, word1 | path->mark, header, data);
+        shuttle_publish(&path->shuttle, tail);
+        sent_short(path);
+        return 0;
+    }
     slot = &lane->slots[tail % LANE_SLOTS];
-    TSAN_ACQUIRE(slot);
-    slot->head.words[0] = word0;
-    slot->head.words[1] = word1 | path->mark;
-    packet_copy_short(slot->body, header->iov_base, header_bytes);
-    packet_copy_short(slot->body + header_bytes, data->iov_base, data_bytes);
-    TSAN_RELEASE(slot);
+    write_short(slot, word0, word1 | path->mark, header, data);
     path->lane.tail = tail + 1;
     atomic_store_explicit(&slot->word, tail + 1, memory_order_release); /* L1 */
-    if (!shm_port_of(base->port)->pacing.armed)
-        shm_port_of(base->port)->pacing.armed = true;
-    shm_wake_if_asleep(path->inbox);
+    sent_short(path);
     cpu_prefetch_write(&lane->slots[(tail + LANE_PREFETCH) % LANE_SLOTS]);
     return 0;
 }
@@ -375,35 +332,12 @@ static void drop(struct shm_port *port, const struct packet_header *head)
         log_warn("dropped a malformed packet from endpoint %u", head->origin);
 }
 
-/* A marker: from now on its sender uses a lane. */
-static void begin_lane(struct shm_port *port, const struct packet_header *head)
+static void deliver_own(struct shm_port *port, const struct packet_header *head, const char *body)
 {
-    const struct segment *segment = port->device->segment;
-    struct lane *lane;
-    uint32_t owner;
-
-    if (head->aux >= segment->layout.lanes) {
+    if (head->protocol != PROTOCOL_LANE)
+        joint_invited(port, head, body);
+    else if (shm_lane_begin(port, head, false) != 0)
         drop(port, head);
-        return;
-    }
-    lane = segment_lane(segment, segment->self, port->port.params.offset, head->aux);
-    owner = atomic_load_explicit(&lane->owner, memory_order_acquire);
-    if (owner == 0 || owner > segment->layout.members ||
-        atomic_exchange_explicit(&lane->active, 1, memory_order_relaxed) != 0) {
-        drop(port, head);
-        return;
-    }
-    lane_open(port, lane);
-    shm_watch_member(port, owner - 1);
-}
-
-static void deliver_own(struct shm_port *port, const struct packet_header *head,
-                        const struct slot *slot)
-{
-    if (head->protocol == PROTOCOL_LANE)
-        begin_lane(port, head);
-    else
-        joint_invited(port, head, slot->body);
 }
 
 static inline void deliver_chunk(struct shm_port *port, const struct packet_header *head,
@@ -430,7 +364,7 @@ static void deliver_stale(struct shm_port *port, const struct slot *slot,
 {
     port->port.params.counters[DEVICE_STALE]++;
     if (head->protocol == PROTOCOL_LANE)
-        begin_lane(port, head);
+        shm_lane_begin(port, head, true);
     else
         skip(port, slot);
 }
@@ -449,25 +383,70 @@ HOT static inline void deliver(struct shm_port *port, struct slot *slot)
     else if (unlikely(body > SLOT_INLINE))
         deliver_chunk(port, &head, slot, body);
     else if (unlikely(head.protocol >= PROTOCOL_JOINT))
-        deliver_own(port, &head, slot);
+        deliver_own(port, &head, slot->body);
     else
         port->port.params.deliver(port->port.params.context, &head, slot->body);
+}
+
+static uint64_t sent_by_lane(const struct shuttle *shuttle)
+{
+    return container_of(shuttle, struct shm_path, shuttle)->lane.tail;
+}
+
+/* The packet is copied: an answer may be written over it before the user has done with it. */
+HOT static void deliver_shuttle(struct shm_port *port, struct shuttle *shuttle)
+{
+    const struct slot *slot = shuttle->slot;
+    _Alignas(8) char body[SHUTTLE_BODY];
+    struct packet_header head;
+    uint32_t bytes;
+
+    packet_header_copy(&head, &slot->head);
+    head.words[1] ^= port->life;
+    bytes = packet_body_bytes(&head);
+    if (unlikely(head.origin >> LIFE_SHIFT != 0 || bytes > SHUTTLE_BODY)) {
+        shuttle->mine = true;
+        drop(port, &head);
+        return;
+    }
+    packet_copy(body, slot->body, bytes);
+    shuttle->mine = true;
+    shuttle_heard(shuttle, 1, sent_by_lane(shuttle));
+    port->shuttling = shuttle;
+    if (unlikely(head.protocol >= PROTOCOL_JOINT))
+        deliver_own(port, &head, body);
+    else
+        port->port.params.deliver(port->port.params.context, &head, body);
+    port->shuttling = NULL;
+}
+
+static void deliver_from_lane(struct shm_port *port, struct lane_reader *reader, uint32_t count)
+{
+    port->delivering = reader;
+    for (uint32_t i = 0; i < count; i++) {
+        deliver(port, &reader->lane->slots[reader->head % LANE_SLOTS]);
+        lane_consume(reader);
+    }
+    port->delivering = NULL;
 }
 
 static int advance_lane(struct shm_port *port, struct lane_reader *reader)
 {
     int count = 0;
-    uint32_t ready;
 
-    while (count < ADVANCE_BATCH && (ready = lane_look(reader, port->pacing.first)) != 0) {
-        count += (int)ready;
-        port->delivering = reader;
-        for (uint32_t i = 0; i < ready; i++) {
-            deliver(port, &reader->lane->slots[reader->head % LANE_SLOTS]);
-            lane_consume(reader);
+    while (count < ADVANCE_BATCH) {
+        struct lane_found found = lane_find(reader, port->pacing.first);
+        uint64_t after = reader->head + found.ready;
+
+        if (found.ready != 0 && reader->shuttle != NULL)
+            shuttle_heard(reader->shuttle, found.ready, sent_by_lane(reader->shuttle));
+        deliver_from_lane(port, reader, found.ready);
+        count += (int)found.ready;
+        if (found.shuttles && likely(reader->head == after)) {
+            deliver_shuttle(port, reader->shuttle);
+            count++;
         }
-        port->delivering = NULL;
-        if (!reader->streams)
+        if (!reader->streams || found.ready == 0)
             break;
     }
     return count;
@@ -481,20 +460,16 @@ static bool advance_leaving(struct shm_port *port, int *count)
 
     for (uint32_t i = 0; i < port->lane_count; i++) {
         struct lane_reader *reader = &port->lanes[i];
-        struct slot *slot;
 
         if (likely(atomic_load_explicit(&reader->lane->leaving, memory_order_relaxed) == 0))
             continue;
-        port->delivering = reader;
-        while (whole && (slot = lane_ready(reader)) != NULL) {
+        while (whole && !lane_is_empty(reader)) {
             uint64_t head = reader->head;
+            bool waits = reader->shuttle != NULL && !reader->shuttle->mine;
 
-            deliver(port, slot);
-            lane_consume(reader);
-            whole = reader->head != head;
-            ++*count;
+            *count += advance_lane(port, reader);
+            whole = reader->head != head || (waits && reader->shuttle->mine);
         }
-        port->delivering = NULL;
     }
     return whole;
 }
@@ -526,6 +501,7 @@ void shm_interrupt(struct port *base)
     if (port->delivering_ring)
         inbox_consume(&port->reader);
     port->delivering = NULL;
+    port->shuttling = NULL;
     port->delivering_ring = false;
 }
 
@@ -536,6 +512,8 @@ bool shm_put_back(struct port *base)
 
     if (port->delivering != NULL)
         port->delivering->head--;
+    else if (port->shuttling != NULL)
+        shuttle_put_back(port->shuttling);
     else if (port->delivering_ring)
         port->reader.head--;
     else
@@ -576,7 +554,7 @@ bool shm_pending(struct port *base)
     const struct shm_port *port = shm_port_of(base);
 
     for (uint32_t i = 0; i < port->lane_count; i++)
-        if (lane_ready(&port->lanes[i]) != NULL)
+        if (!lane_is_empty(&port->lanes[i]))
             return true;
     return inbox_ready(&port->reader) != NULL || !joint_is_idle(&port->joint);
 }

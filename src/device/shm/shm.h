@@ -1,7 +1,8 @@
 /*
  * The shm device's objects, shared by its files: shm.c (device), port.c (ports: moving packets),
- * path.c (destinations), copy.c (single copy), joint.c (one that two tasks make), heap.c (the
- * shared heap, as the device has it), watch.c (who has died), sleep.c (waiting and waking).
+ * path.c (destinations), lanes.c (ways there), copy.c (single copy), joint.c (one that two tasks
+ * make), heap.c (the shared heap, as the device has it), watch.c (who has died), sleep.c (waiting
+ * and waking).
  */
 #ifndef LIBPAMI_DEVICE_SHM_SHM_H
 #define LIBPAMI_DEVICE_SHM_SHM_H
@@ -50,7 +51,8 @@ struct shm_port {
     uint32_t ended;            /* the task's contexts before this one, see path.c */
     struct lane_reader *lanes; /* those in use, lane_count of them */
     uint32_t lane_count;
-    struct lane_reader *delivering; /* a packet of this lane, or ... */
+    struct lane_reader *delivering; /* a packet of this lane, ... */
+    struct shuttle *shuttling;      /* ... of this shuttle, or ... */
     bool delivering_ring;           /* ... of the ring, is with the user, ... */
     bool put_back;                  /* ... or whoever was to take it could not */
     struct pacing pacing;
@@ -68,11 +70,14 @@ struct shm_port {
 struct shm_path {
     struct path path;
     struct lane_sender lane;
+    struct shuttle shuttle;
     struct inbox_sender sender;
     struct inbox *inbox;
     uint64_t mark;      /* of the life that the path leads to */
     uint64_t patience;  /* clock_now_ns: how long it waits for a task that is behind */
     uint32_t countdown; /* packets before the next try to get a lane */
+    uint32_t lane_life; /* of the destination, when it was taken */
+    bool shuttled;      /* there is a shuttle, or was one */
     uint32_t shy;       /* invitations to joint copies that nobody took up, in a row */
     uint32_t alone;     /* copies before the next one */
     struct list link;   /* in the port's paths */
@@ -88,6 +93,9 @@ static inline struct shm_port *shm_port_of(struct port *port)
     return container_of(port, struct shm_port, port);
 }
 
+/* A packet of the device itself: the sender goes on in lane `aux`. */
+#define PROTOCOL_LANE 0xff
+
 /* The life that a packet is for: two bits above the origin's endpoint, in the header's word 1. */
 #define LIFE_SHIFT 30
 #define LIFE_BITS 3u
@@ -99,6 +107,15 @@ static inline uint64_t life_mark(uint32_t life)
     return head.words[1];
 }
 
+static inline void shm_head_write(struct slot *slot, const struct packet_header *head,
+                                  uint64_t mark)
+{
+    __atomic_store_n(&slot->head.words[0], __atomic_load_n(&head->words[0], __ATOMIC_RELAXED),
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->head.words[1],
+                     __atomic_load_n(&head->words[1], __ATOMIC_RELAXED) | mark, __ATOMIC_RELAXED);
+}
+
 /* Index of a task among the members, -1 when it is not one. */
 int64_t shm_member_of(const struct shm_device *device, uint32_t task);
 
@@ -106,6 +123,7 @@ int shm_port_open(struct device *device, const struct port_params *params, struc
 void shm_port_close(struct port *port);
 int shm_path_open(struct port *port, uint32_t endpoint, unsigned how, struct path **path);
 void shm_path_free(struct shm_path *path);
+struct shm_path *shm_path_find(struct shm_port *port, uint32_t endpoint);
 
 /* There is no context, nor one to be waited for. */
 bool shm_path_has_left(struct shm_port *port, const struct shm_path *path);
@@ -120,7 +138,15 @@ void shm_interrupt(struct port *port);
 bool shm_put_back(struct port *port);
 bool shm_pending(struct port *port);
 
+/* lanes.c */
+/* Lanes that were in use when the context was destroyed the last time still are. */
+int shm_lanes_init(struct shm_port *port);
 void shm_lane_close(struct shm_port *port, uint32_t index);
+/* The ring has been used for a while: go on in a lane, if one is free and the marker fits. */
+void shm_lane_ask(struct shm_path *path);
+/* A marker has come: from now on its sender uses a lane. `stale`: it is for the context before.
+ * 0 or -EINVAL. */
+int shm_lane_begin(struct shm_port *port, const struct packet_header *head, bool stale);
 
 /* copy.c */
 void shm_copy_init(struct shm_device *device);

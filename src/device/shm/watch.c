@@ -95,7 +95,7 @@ static bool read_up(const struct shm_port *port, const struct shm_path *path)
         const struct lane_reader *reader = &port->lanes[i];
 
         if (atomic_load_explicit(&reader->lane->owner, memory_order_relaxed) == path->member + 1 &&
-            lane_ready(reader) != NULL)
+            !lane_is_empty(reader))
             return false;
     }
     return port->reader.head >= path->leave_head ||
@@ -149,7 +149,7 @@ static void tend_lanes(struct shm_port *port)
         uint32_t owner = atomic_load_explicit(&reader->lane->owner, memory_order_relaxed);
         bool leaving = atomic_load_explicit(&reader->lane->leaving, memory_order_acquire) != 0;
 
-        if ((leaving || shm_member_is_dead(port, owner - 1)) && lane_ready(reader) == NULL)
+        if ((leaving || shm_member_is_dead(port, owner - 1)) && lane_is_empty(reader))
             shm_lane_close(port, i);
     }
 }
