@@ -38,6 +38,7 @@ here=$(cd "$(dirname "$0")/../.." && pwd)
 for tasks in 1 2 3 5 8 '4 --nodes 2'; do
     run 'verified' "$tasks" kmeans "$here/examples/data/debian-packages.tsv" 6
     run 'verified' "$tasks" samplesort 20000
+    run 'verified' "$tasks" compose 3
 done
 for tasks in 1 2 3; do
     run 'received in order' $tasks spread --messages 3000 --contexts 3
