@@ -1,6 +1,7 @@
 /*
  * Tasks that answer one another, now and then in a burst, out of the dispatch function and before
  * it has looked at what it was given: the order of messages holds and their data stay as they are.
+ * So they do with new contexts of all, and when only task 1 has new ones.
  *
  * Run: tasks=2 args="1" timeout=60
  * Run: tasks=2 args="2" env="PAMI_SHM_RING_SLOTS=4" timeout=60
@@ -32,6 +33,7 @@ struct pair {
 static struct job job;
 static struct pair pairs[CONTEXTS][TASKS_MAX];
 static uint64_t dice;
+static size_t farewells;
 
 static void fill(unsigned char *data, size_t bytes, uint64_t seed)
 {
@@ -96,14 +98,44 @@ static bool all_sent(void)
     return true;
 }
 
+static void on_farewell(pami_context_t context, void *cookie, const void *header,
+                        size_t header_bytes, const void *data, size_t bytes, pami_endpoint_t origin,
+                        pami_recv_t *recv)
+{
+    (void)context, (void)cookie, (void)header, (void)header_bytes, (void)data, (void)bytes,
+        (void)origin, (void)recv;
+    farewells++;
+}
+
+/* Task 0 says farewell, task 1 answers and begins a new life, task 0 goes on with that. */
+static void one_restarts(void)
+{
+    pami_endpoint_t gone[CONTEXTS] = {job_endpoint(&job, 1, 0), job_endpoint(&job, 1, 1)};
+
+    test_dispatch(job.context[0], ID + 1, on_farewell, NULL, test_ordered());
+    job_barrier(&job);
+    if (job.task == 1)
+        WAIT(&job, farewells == 1);
+    test_send_immediate(job.context[0], job_endpoint(&job, !job.task, 0), ID + 1, NULL, 0, NULL, 0);
+    WAIT(&job, farewells == 1);
+    if (job.task == 1) {
+        job_destroy_contexts(&job);
+        job_create_contexts(&job, CONTEXTS);
+        for (size_t c = 0; c < CONTEXTS; c++)
+            test_dispatch(job.context[c], ID, on_message, NULL, test_ordered());
+    } else {
+        test_sleep(0.5);
+        for (size_t c = 0; c < CONTEXTS; c++) {
+            CHECK_OK(PAMI_Purge(job.context[c], gone, CONTEXTS));
+            CHECK_OK(PAMI_Resume(job.context[c], gone, CONTEXTS));
+        }
+    }
+}
+
 static void exchange(void)
 {
     static const size_t bursts[] = {1, 1, 1, 2, 5, 40};
 
-    memset(pairs, 0, sizeof pairs);
-    for (size_t c = 0; c < CONTEXTS; c++)
-        test_dispatch(job.context[c], ID, on_message, NULL, test_ordered());
-    job_barrier(&job);
     while (!all_sent()) {
         size_t task = test_random(&dice) % job.tasks, context = test_random(&dice) % CONTEXTS;
         size_t burst = bursts[test_random(&dice) % 6];
@@ -121,13 +153,25 @@ int main(int argc, char **argv)
     job_start(&job, "answers", CONTEXTS);
     CHECK(job.tasks <= TASKS_MAX);
     dice = (argc > 1 ? strtoul(argv[1], NULL, 10) : 1) + job.task * 1000;
-    for (size_t life = 1; life < LIVES; life++) {
-        exchange();
+    for (size_t life = 0; life < LIVES; life++) {
+        if (life != 0) {
+            job_barrier(&job);
+            job_destroy_contexts(&job);
+            job_create_contexts(&job, CONTEXTS);
+        }
+        memset(pairs, 0, sizeof pairs);
+        for (size_t c = 0; c < CONTEXTS; c++)
+            test_dispatch(job.context[c], ID, on_message, NULL, test_ordered());
         job_barrier(&job);
-        job_destroy_contexts(&job);
-        job_create_contexts(&job, CONTEXTS);
+        exchange();
     }
-    exchange();
-    job_finish(&job);
+    if (job.tasks == 2) {
+        one_restarts();
+        memset(pairs, 0, sizeof pairs);
+        if (job.task == 1)
+            WAIT(&job, pairs[0][0].received != 0 && pairs[1][0].received != 0);
+        exchange();
+    }
+    job_destroy(&job);
     return 0;
 }

@@ -143,13 +143,16 @@ static bool is_ahead(const struct shm_port *port, uint32_t member)
     return ended > port->ended && ended != UINT32_MAX;
 }
 
-/* It leads to the context that there is, or to the next one; `over`: to the one before. */
+/* It leads to the context that there is, or to the next one; `over`: to the one before. A shuttle
+ * leads to where it did. */
 static void path_renew(struct shm_path *path, bool over)
 {
     uint32_t lives = atomic_load_explicit(&path->inbox->lives, memory_order_acquire);
 
     if (over)
         lives--;
+    if (lives != path->path.life)
+        path->shuttle = (struct shuttle){.slot = NULL};
     path->path.lives = &path->inbox->lives;
     path->path.life = lives;
     path->mark = life_mark(lives);
