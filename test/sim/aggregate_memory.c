@@ -36,6 +36,7 @@ static void on_done(pami_context_t context, void *cookie, pami_result_t result)
     struct call *call = cookie;
 
     (void)context;
+    CHECK(result != PAMI_INVAL);
     call->member->result[call->operation] = result;
     call->member->done++;
 }

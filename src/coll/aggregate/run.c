@@ -302,12 +302,19 @@ static const struct machine_ops aggregate_ops = {
     .give_up = give_up,
 };
 
+/* Joins already: a call that is refused for want of memory has no number, so others do not wait for
+ * it. */
 int aggregate_make(struct group *group, const struct algorithm *row, struct collective *collective,
                    struct machine **machine)
 {
-    struct aggregate_run *run = aligned_alloc(_Alignof(struct aggregate_run), sizeof(*run));
+    struct aggregate *aggregate = group->context->coll->aggregate;
+    struct aggregate_run *run = NULL;
 
     (void)row;
+    aggregate_enter(aggregate);
+    if (aggregate_member_of(group) != NULL)
+        run = aligned_alloc(_Alignof(struct aggregate_run), sizeof(*run));
+    aggregate_exit(aggregate);
     if (run == NULL) {
         collective_release(collective);
         return -ENOMEM;
