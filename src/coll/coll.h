@@ -155,11 +155,12 @@ bool coll_give_up(struct group *group, uint32_t sequence, pami_result_t why);
 /* This member has found out that members disagree about what run `sequence` is part of. */
 void coll_tells(struct group *group, uint32_t sequence);
 
-/* A run has failed here: not all that others have sent for it was taken. */
+/* A run has failed here: not all that others have sent for it was taken. PAMI_INVAL: because
+ * members disagree; all else is this member's own trouble. */
 void coll_failed(struct group *group, uint32_t sequence, pami_result_t why);
 
 /* Why others may still wait for a run that is over here: what has ended it, or a later one, with an
- * error. PAMI_SUCCESS: nothing has. */
+ * error, PAMI_INVAL or PAMI_ERROR. PAMI_SUCCESS: nothing has. */
 pami_result_t coll_why_over(const struct group *group, uint32_t sequence);
 
 #endif

@@ -59,6 +59,7 @@ void fallback_start(struct fallback *fallback, struct machine *run, struct colle
     uint32_t number = machine_number(run);
 
     if (machine == NULL) {
+        coll_failed(run->group, number, PAMI_ENOMEM);
         fallback->done(fallback, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
         return;
     }

@@ -3,6 +3,8 @@
  */
 #include "coll/gone.h"
 
+#include <errno.h>
+
 #include "coll/coll.h"
 #include "util/error.h"
 
@@ -68,7 +70,7 @@ static bool gone_among(struct context *context, const struct topology *members)
 
         if (message_has_gone(context, endpoint) ||
             (endpoint_task(endpoint) + 1 == mark && endpoint != context->endpoint &&
-             message_expect(context, endpoint) != 0))
+             message_expect(context, endpoint) == -EPIPE))
             return true;
     }
     return false;

@@ -326,7 +326,7 @@ void coll_failed(struct group *group, uint32_t sequence, pami_result_t why)
     if (state->has_failed && (int32_t)(sequence - state->failed) < 0)
         return;
     state->failed = sequence;
-    state->failure = why;
+    state->failure = why == PAMI_INVAL ? PAMI_INVAL : PAMI_ERROR;
     state->has_failed = true;
 }
 

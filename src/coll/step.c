@@ -61,7 +61,7 @@ static bool is_silent(const struct instance *instance, uint32_t voice)
     return rank == NOBODY;
 }
 
-/* All that may send what is expected of `from`. -errno: nobody is left. */
+/* All that may send what is expected of `from`. 0; -ENOMEM; or nobody is left. */
 static int expect(struct instance *instance, uint32_t from)
 {
     struct context *context = instance->coll->context;
@@ -69,9 +69,14 @@ static int expect(struct instance *instance, uint32_t from)
 
     if (likely(!has_voices(instance)))
         return message_expect(context, from);
-    for (uint32_t i = 0; (rank = speaker(instance, from, i)) != NOBODY; i++)
-        if (message_expect(context, endpoint_of(instance, rank)) != 0)
+    for (uint32_t i = 0; (rank = speaker(instance, from, i)) != NOBODY; i++) {
+        int error = message_expect(context, endpoint_of(instance, rank));
+
+        if (error == -ENOMEM)
+            return error;
+        if (error != 0)
             instance->over |= UINT64_C(1) << rank;
+    }
     return is_silent(instance, from) ? -ESRCH : 0;
 }
 
@@ -182,6 +187,7 @@ static void take_early(struct instance *instance, struct slot *slot, struct earl
 static void post(struct instance *instance, struct slot *slot)
 {
     struct early *early;
+    int error;
 
     slot->instance = instance;
     if (slot->phase.from == NOBODY) {
@@ -191,9 +197,14 @@ static void post(struct instance *instance, struct slot *slot)
     slot->from = endpoint_of(instance, slot->phase.from);
     slot->flags |= SLOT_POSTED;
     early = list_empty(&instance->flight.early) ? NULL : flight_take(&instance->flight, slot->from);
-    if (early != NULL)
+    if (early != NULL) {
         take_early(instance, slot, early);
-    else if (expect(instance, slot->from) != 0)
+        return;
+    }
+    error = expect(instance, slot->from);
+    if (error == -ENOMEM)
+        engine_fail(instance, error_set(PAMI_ENOMEM, "out of memory"));
+    else if (error != 0)
         engine_fail(instance, gone_found(instance->coll->context, slot->from));
 }
 

@@ -1,7 +1,8 @@
 /*
- * No memory for one allocation of a collective's call, each in turn: the call says so, and can be
- * made again, or all members are called back. All members find the same lists all the same. And no
- * memory for a message that comes before it can be taken: its receiver is told.
+ * No memory for one allocation of a collective's call, each in turn, over messages and in shared
+ * memory: the call says so, and can be made again, or all members are called back, this one with
+ * PAMI_ENOMEM. All members find the same lists all the same. And no memory for a message that comes
+ * before it can be taken: its receiver is told.
  *
  * Run: env="PAMI_RNDV_BYTES=1G"
  */
@@ -14,15 +15,17 @@ enum {
     ATTEMPTS = 2000
 };
 
-static size_t done, failed, landed;
-static pami_result_t last;
+static size_t done, landed;
+static pami_result_t last, results[TASKS];
 static char from[BYTES], to[TASKS][BYTES];
 
 static void on_done(pami_context_t context, void *cookie, pami_result_t result)
 {
-    (void)context, (void)cookie;
+    pami_result_t *mine = cookie;
+
+    (void)context;
     done++;
-    failed += result != PAMI_SUCCESS;
+    *mine = result;
 }
 
 static pami_algorithm_t first_of(pami_client_t client, pami_xfer_type_t type)
@@ -36,21 +39,26 @@ static pami_algorithm_t first_of(pami_client_t client, pami_xfer_type_t type)
 }
 
 /* Allocation number `refuse` of each call of task 0 fails; whether there are so many. */
-static bool call_without(size_t refuse)
+static bool call_without(size_t refuse, uint32_t tasks_per_node)
 {
     static const pami_xfer_type_t types[] = {PAMI_XFER_BARRIER, PAMI_XFER_ALLREDUCE};
     bool enough = false;
     struct sim_job job;
+    pamix_sim_config_t config;
 
-    job_create(&job, NULL, TASKS, 1);
+    PAMIX_Sim_default(&config);
+    config.tasks_per_node = tasks_per_node;
+    job_create(&job, &config, TASKS, 1);
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
         static int mine = 1, sum[TASKS];
         size_t lengths[TASKS][2];
         pami_geometry_t world;
 
-        done = failed = 0;
+        done = 0;
         for (size_t i = 0; i < TASKS; i++) {
-            pami_xfer_t xfer = {.cb_done = on_done, .algorithm = first_of(job.client[i], types[t])};
+            pami_xfer_t xfer = {.cb_done = on_done,
+                                .cookie = &results[i],
+                                .algorithm = first_of(job.client[i], types[t])};
             pami_result_t result = PAMI_SUCCESS;
 
             CALL(PAMI_Geometry_world(job.client[i], &world));
@@ -79,8 +87,13 @@ static bool call_without(size_t refuse)
             refuse_only(SIZE_MAX);
         }
         job_settle(&job);
-        CHECK(done == TASKS && (failed == 0 || enough));
-        CHECK(failed != 0 || types[t] == PAMI_XFER_BARRIER || sum[0] == TASKS);
+        CHECK(done == TASKS);
+        for (size_t i = 0; i < TASKS; i++) {
+            pami_result_t error = i == 0 ? PAMI_ENOMEM : PAMI_ERROR;
+
+            CHECK(results[i] == PAMI_SUCCESS || (enough && results[i] == error));
+            CHECK(results[i] != PAMI_SUCCESS || types[t] == PAMI_XFER_BARRIER || sum[i] == TASKS);
+        }
     }
     job_destroy(&job);
     return enough;
@@ -147,15 +160,17 @@ static void take_without(void)
 
 int main(void)
 {
-    size_t refuse = 0;
+    size_t refuse;
 
     if (!CAN_REFUSE) {
         printf("SKIP: the sanitizer has the memory\n");
         return 77;
     }
     take_without();
-    while (call_without(refuse))
-        refuse++;
-    CHECK(refuse > 5);
+    for (uint32_t tasks_per_node = 1; tasks_per_node <= TASKS; tasks_per_node += TASKS - 1) {
+        for (refuse = 0; call_without(refuse, tasks_per_node); refuse++)
+            continue;
+        CHECK(refuse > 5);
+    }
     return 0;
 }

@@ -364,17 +364,29 @@ static void member_has_left(struct arena *arena, uint32_t member)
         shared_poll_later(arena);
 }
 
+/* Hear of the end of all members. 0, or -ENOMEM. */
+static int watch(struct arena *arena, const struct group *group)
+{
+    for (uint32_t i = 0; i < arena->size; i++) {
+        int error = 0;
+
+        arena->endpoints[i] = topology_endpoint(group->topology, i);
+        if (i != arena->rank)
+            error = message_expect(arena->shared->context, arena->endpoints[i]);
+        if (error == -ENOMEM)
+            return error;
+        if (error != 0)
+            member_has_left(arena, i);
+    }
+    return 0;
+}
+
 static struct arena *arena_new(struct shared *shared, const struct group *group)
 {
     struct arena *arena = calloc(1, sizeof(*arena));
 
     if (arena == NULL)
         return NULL;
-    arena->endpoints = calloc(group->size, sizeof(*arena->endpoints) + sizeof(*arena->left));
-    if (arena->endpoints == NULL) {
-        free(arena);
-        return NULL;
-    }
     arena->shared = shared;
     arena->identity = group->identity;
     arena->channel = group->channel;
@@ -383,17 +395,19 @@ static struct arena *arena_new(struct shared *shared, const struct group *group)
     if (arena_bytes(shared->buffer_bytes, group->size) <= shared->arena_bytes)
         arena->room = shared->buffer_bytes / group->size;
     arena->copy = arena_reach;
-    arena->left = (bool *)(arena->endpoints + group->size);
     list_init(&arena->machines);
     list_init(&arena->active);
+    arena->endpoints = calloc(group->size, sizeof(*arena->endpoints) + sizeof(*arena->left));
+    if (arena->endpoints != NULL)
+        arena->left = (bool *)(arena->endpoints + group->size);
+    if (arena->endpoints == NULL || watch(arena, group) != 0) {
+        free(arena->endpoints);
+        free(arena);
+        return NULL;
+    }
     list_push_back(&shared->arenas, &arena->link);
     arena->next = *bucket_of(shared, arena->identity);
     *bucket_of(shared, arena->identity) = arena;
-    for (uint32_t i = 0; i < group->size; i++) {
-        arena->endpoints[i] = topology_endpoint(group->topology, i);
-        if (i != group->rank && message_expect(shared->context, arena->endpoints[i]) != 0)
-            member_has_left(arena, i);
-    }
     return arena;
 }
 
@@ -477,34 +491,6 @@ void arena_drop(struct arena *arena)
     list_remove(&arena->active);
     free(arena->endpoints);
     free(arena);
-}
-
-struct arena_position arena_done_of(struct arena *arena, uint32_t member,
-                                    struct arena_position position)
-{
-    struct arena_line *line = arena_done(arena, member);
-    struct arena_position done;
-
-    /* In this order: a member stores them the other way round when it ends a tick. */
-    done.tick = atomic_load_explicit(&line->count, memory_order_acquire);        /* A4 */
-    done.segments = atomic_load_explicit(&line->segments, memory_order_acquire); /* A4 */
-    if (unlikely(arena->lost) && arena->left[member] && arena_is_behind(done, position))
-        arena->stranded = true;
-    return done;
-}
-
-bool arena_look_done(struct arena *arena, struct arena_position position)
-{
-    struct arena_position least = {UINT64_MAX, 0};
-
-    for (uint32_t i = 0; i < arena->size; i++) {
-        struct arena_position done = arena_done_of(arena, i, position);
-
-        if (arena_is_behind(done, least))
-            least = done;
-    }
-    arena->known_done = least;
-    return !arena_is_behind(least, position);
 }
 
 bool arena_may_go(const struct arena *arena)

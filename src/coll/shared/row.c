@@ -403,6 +403,7 @@ HOT static void start(struct machine *machine)
     run->running = true;
     begin(machine);
     if (!run->has_ticks && machine->group->state->arena == NULL) {
+        coll_failed(machine->group, (uint32_t)machine->sequence, PAMI_ENOMEM);
         finish(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
         return;
     }
