@@ -12,7 +12,6 @@
 #include "coll/engine.h"
 #include "coll/gone.h"
 #include "coll/shared/shared.h"
-#include "util/log.h"
 
 #define BUCKETS_AT_FIRST 64u
 
@@ -266,13 +265,11 @@ static void keep(struct flight_table *table, struct flight *flight, const struct
 {
     struct early *early = malloc(sizeof(*early) + (recv == NULL ? bytes : 0));
 
-    table->arrived_early++;
     if (early == NULL) {
-        if (table->context->counters[COUNTER_LOST]++ == 0)
-            log_error("out of memory: a collective's message from endpoint %u is lost", origin);
-        flight->aborted = true;
+        message_put_back(table->context, recv);
         return;
     }
+    table->arrived_early++;
     early->origin = origin;
     early->word = head->word;
     early->bytes = bytes;
@@ -387,8 +384,10 @@ static void arrive_early(struct flight_table *table, struct flight *flight,
         if (is_in_arena(table, head))
             return;
         flight = flight_new(table, head);
-        if (flight == NULL)
+        if (flight == NULL) {
+            message_put_back(table->context, recv);
             return;
+        }
     }
     if (head->word & FLIGHT_ABORT)
         abort_early(flight, (head->word & FLIGHT_DISAGREE) != 0);

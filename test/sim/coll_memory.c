@@ -1,8 +1,9 @@
 /*
  * No memory for one allocation of a collective's call, each in turn, over messages and in shared
  * memory: the call says so, and can be made again, or all members are called back, this one with
- * PAMI_ENOMEM. All members find the same lists all the same. And no memory for a message that comes
- * before it can be taken: its receiver is told.
+ * PAMI_ENOMEM. All members find the same lists all the same. No memory for what the call sends to
+ * those that have not called yet. And none for a message that comes before it can be taken: its
+ * receiver is told.
  *
  * Run: env="PAMI_RNDV_BYTES=1G"
  */
@@ -38,8 +39,9 @@ static pami_algorithm_t first_of(pami_client_t client, pami_xfer_type_t type)
     return algorithm;
 }
 
-/* Allocation number `refuse` of each call of task 0 fails; whether there are so many. */
-static bool call_without(size_t refuse, uint32_t tasks_per_node)
+/* Allocation number `refuse` of each call of task 0 fails, or of what comes of the call `behind`
+ * it, before the others call; whether there are so many. */
+static bool call_without(size_t refuse, bool behind, uint32_t tasks_per_node)
 {
     static const pami_xfer_type_t types[] = {PAMI_XFER_BARRIER, PAMI_XFER_ALLREDUCE};
     bool enough = false;
@@ -63,7 +65,7 @@ static bool call_without(size_t refuse, uint32_t tasks_per_node)
 
             CALL(PAMI_Geometry_world(job.client[i], &world));
             no_memory.refused = 0;
-            refuse_only(i == 0 ? refuse : SIZE_MAX);
+            refuse_only(i == 0 && !behind ? refuse : SIZE_MAX);
             CALL(PAMI_Geometry_algorithms_num(world, PAMI_XFER_BROADCAST, lengths[i]));
             CHECK(lengths[i][0] == lengths[0][0] && lengths[i][1] == lengths[0][1]);
             if (types[t] == PAMI_XFER_ALLREDUCE)
@@ -83,13 +85,17 @@ static bool call_without(size_t refuse, uint32_t tasks_per_node)
                 CHECK(result == PAMI_ENOMEM && no_memory.refused != 0);
             }
             CHECK(result == PAMI_SUCCESS);
+            if (i == 0 && behind) {
+                refuse_only(refuse);
+                PAMIX_Sim_run(job.client[0], NULL, NULL, 0, 0); /* task 0 is left waiting */
+            }
             enough |= no_memory.refused != 0;
             refuse_only(SIZE_MAX);
         }
         job_settle(&job);
         CHECK(done == TASKS);
         for (size_t i = 0; i < TASKS; i++) {
-            pami_result_t error = i == 0 ? PAMI_ENOMEM : PAMI_ERROR;
+            pami_result_t error = (i == 0) == behind ? PAMI_ERROR : PAMI_ENOMEM;
 
             CHECK(results[i] == PAMI_SUCCESS || (enough && results[i] == error));
             CHECK(results[i] != PAMI_SUCCESS || types[t] == PAMI_XFER_BARRIER || sum[i] == TASKS);
@@ -168,9 +174,12 @@ int main(void)
     }
     take_without();
     for (uint32_t tasks_per_node = 1; tasks_per_node <= TASKS; tasks_per_node += TASKS - 1) {
-        for (refuse = 0; call_without(refuse, tasks_per_node); refuse++)
+        for (refuse = 0; call_without(refuse, false, tasks_per_node); refuse++)
             continue;
         CHECK(refuse > 5);
+        for (refuse = 0; call_without(refuse, true, tasks_per_node); refuse++)
+            continue;
+        CHECK(refuse > 1);
     }
     return 0;
 }

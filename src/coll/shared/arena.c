@@ -272,12 +272,13 @@ struct arena *arena_find(struct shared *shared, uint64_t identity, uint32_t chan
     return arena;
 }
 
-static void keep_offer(struct shared *shared, const struct arena_note *note)
+/* Nobody offers twice: without memory it comes again. */
+static void keep_offer(struct shared *shared, const struct arena_note *note, pami_recv_t *recv)
 {
     struct arena_offer *early = malloc(sizeof(*early));
 
     if (early == NULL) {
-        shared->context->counters[COUNTER_LOST]++;
+        message_put_back(shared->context, recv);
         return;
     }
     early->note = *note;
@@ -299,13 +300,13 @@ static void on_note(pami_context_t handle, void *cookie, const void *header, siz
     struct arena_note note;
     struct arena *arena;
 
-    (void)handle, (void)data, (void)bytes, (void)recv;
+    (void)handle, (void)data, (void)bytes;
     if (header_bytes != sizeof(note))
         return;
     memcpy(&note, header, sizeof(note));
     arena = arena_find(shared, note.identity, note.channel);
     if (note.kind == NOTE_OFFER && arena == NULL)
-        keep_offer(shared, &note);
+        keep_offer(shared, &note, recv);
     if (arena != NULL && arena->state == ARENA_FAILED && note.kind == NOTE_ANSWER)
         tell_again(arena, origin);
     if (arena == NULL || arena->state != ARENA_OPENING)
