@@ -1,6 +1,7 @@
 /*
  * No memory for the thread that exchanges the names of endpoints, for one allocation or a few in a
- * row, each in turn: tasks of two nodes get to know each other all the same.
+ * row, each in turn: tasks of two nodes get to know each other all the same. And none for a context
+ * that leaves and is created again: the other task hears of both.
  *
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi" timeout=120
  */
@@ -12,11 +13,13 @@
 enum {
     REPORT_ID = 1,
     ROWS = 2,
-    MOST = 40 /* allocations of the thread in one round */
+    MOST = 40, /* allocations in one round */
+    LARGE = 1 << 20
 };
 
 static atomic_long left = -1; /* so many are not refused, then `row` are */
 static atomic_long row;
+static atomic_bool of_thread; /* whose: the thread's, or those of the others */
 static atomic_long refused;
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -39,7 +42,7 @@ static bool is_the_thread(void)
 
 static bool no_memory_now(void)
 {
-    if (atomic_load(&left) < 0 || !is_the_thread())
+    if (atomic_load(&left) < 0 || is_the_thread() != atomic_load(&of_thread))
         return false;
     if (atomic_load(&left) > 0) {
         atomic_fetch_sub(&left, 1);
@@ -69,12 +72,21 @@ __attribute__((visibility("default"))) void *malloc(size_t bytes)
 #define CAN_REFUSE 0
 #endif
 
+static void refuse(bool thread, long which, long count)
+{
+    atomic_store(&refused, 0);
+    atomic_store(&row, count);
+    atomic_store(&of_thread, thread);
+    atomic_store(&left, which);
+}
+
 static size_t done, reported, enough;
+static pami_result_t last;
 
 static void on_done(pami_context_t context, void *cookie, pami_result_t result)
 {
     (void)context, (void)cookie;
-    CHECK(result == PAMI_SUCCESS);
+    last = result;
     done++;
 }
 
@@ -99,9 +111,7 @@ static bool run(long which, long count)
 
     done = reported = enough = 0;
     job_create_client(&job, "ofi_memory");
-    atomic_store(&refused, 0);
-    atomic_store(&row, count);
-    atomic_store(&left, which);
+    refuse(true, which, count);
     job_create_contexts(&job, 1);
     test_dispatch(job.context[0], REPORT_ID, on_report, NULL, test_ordered());
     job_barrier(&job);
@@ -111,8 +121,70 @@ static bool run(long which, long count)
     send.send.dest = job_endpoint(&job, 1 - job.task, 0);
     CHECK_OK(PAMI_Send(job.context[0], &send));
     WAIT(&job, done == 1 && reported == 1);
+    CHECK(last == PAMI_SUCCESS);
     atomic_store(&left, -1);
     job_barrier(&job);
+    job_destroy_contexts(&job);
+    CHECK_OK(PAMI_Client_destroy(&job.client));
+    return was || enough != 0;
+}
+
+/* Allocation number `which` fails from here to the return of the context; whether there was one. */
+static bool leave_and_return(struct job *job, long which)
+{
+    pami_result_t result;
+
+    test_sleep(0.01); /* the other one's message is under way */
+    refuse(false, which, 1);
+    CHECK_OK(PAMI_Context_destroyv(job->context, 1));
+    test_sleep(0.01);
+    while ((result = PAMI_Context_createv(job->client, NULL, 0, job->context, 1)) != PAMI_SUCCESS)
+        CHECK(result == PAMI_ENOMEM && atomic_load(&refused) != 0);
+    atomic_store(&left, -1);
+    test_dispatch(job->context[0], REPORT_ID, on_report, NULL, test_ordered());
+    return atomic_load(&refused) != 0;
+}
+
+static void send(struct job *job, const bool *was, size_t bytes)
+{
+    static char data[LARGE];
+    pami_send_t send = {.send = {.dispatch = REPORT_ID}, .events = {.remote_fn = on_done}};
+
+    send.send.header.iov_base = (void *)(uintptr_t)was;
+    send.send.header.iov_len = sizeof(*was);
+    send.send.data.iov_base = data;
+    send.send.data.iov_len = bytes;
+    send.send.dest = job_endpoint(job, 1 - job->task, 0);
+    done = 0;
+    last = PAMI_ERROR;
+    if (PAMI_Send(job->context[0], &send) == PAMI_SUCCESS)
+        WAIT(job, done == 1);
+    else
+        job_linger(job, 0.001);
+}
+
+/* Task 0 leaves while a message to it is under way, and returns. */
+static bool run_leaving(long which)
+{
+    struct job job = {0};
+    bool was = false;
+
+    reported = enough = 0;
+    job_create_client(&job, "ofi_memory");
+    job_create_contexts(&job, 1);
+    test_dispatch(job.context[0], REPORT_ID, on_report, NULL, test_ordered());
+    job_barrier(&job);
+    if (job.task == 0) {
+        was = leave_and_return(&job, which);
+        WAIT(&job, reported == 1); /* else it would take the other one for behind */
+    } else {
+        send(&job, &was, LARGE);
+    }
+    do
+        send(&job, &was, 0);
+    while (last != PAMI_SUCCESS);
+    WAIT(&job, reported == 1);
+    job_linger(&job, 0.001);
     job_destroy_contexts(&job);
     CHECK_OK(PAMI_Client_destroy(&job.client));
     return was || enough != 0;
@@ -129,5 +201,7 @@ int main(void)
     for (size_t i = 0; i < ROWS; i++)
         for (long which = 0; run(which, rows[i]); which++)
             CHECK(which < MOST);
+    for (long which = 0; run_leaving(which); which++)
+        CHECK(which < MOST);
     return 0;
 }

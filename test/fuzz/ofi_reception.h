@@ -30,14 +30,15 @@ uint32_t reception_revive(struct reception *reception, uint32_t task)
     return reception_life(reception, task);
 }
 
-void reception_announce(struct reception *reception, uint32_t from, uint32_t to)
+int reception_announce(struct reception *reception, uint32_t from, uint32_t to)
 {
     (void)reception, (void)from, (void)to;
+    return 0;
 }
 
-void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count)
+void reception_leave(struct reception *reception, struct ofi_farewell *farewell, uint32_t count)
 {
-    (void)reception, (void)from, (void)to, (void)count;
+    (void)reception, (void)farewell, (void)count;
 }
 
 void reception_look_again(struct reception *reception)

@@ -79,8 +79,9 @@ static int request(struct reception *reception, const struct message *message)
     if (request == NULL)
         return -ENOMEM;
     request->message = *message;
+    request->errand.farewell = false;
     pthread_mutex_lock(&reception->device->lock);
-    list_push_back(&reception->requests, &request->link);
+    list_push_back(&reception->errands, &request->errand.link);
     pthread_mutex_unlock(&reception->device->lock);
     ring(reception);
     return 0;
@@ -107,22 +108,21 @@ int reception_ask(struct reception *reception, uint32_t from, uint32_t to, uint3
 }
 
 /* A context is there again, and those who knew it took it for gone. Nobody answers. */
-void reception_announce(struct reception *reception, uint32_t from, uint32_t to)
+int reception_announce(struct reception *reception, uint32_t from, uint32_t to)
 {
-    send_name(reception, from, to, MESSAGE_BACK, 0);
+    return send_name(reception, from, to, MESSAGE_BACK, 0);
 }
 
-void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count)
+/* In place of an earlier one to the same endpoint that has not been sent yet. */
+void reception_leave(struct reception *reception, struct ofi_farewell *farewell, uint32_t count)
 {
-    const struct message message = {
-        .kind = MESSAGE_LEAVE,
-        .from = from,
-        .to = to,
-        .count = count,
-        .ended = reception->device->slots[ofi_offset(from)]->ended,
-    };
-
-    request(reception, &message);
+    pthread_mutex_lock(&reception->device->lock);
+    farewell->count = count;
+    farewell->ended = reception->device->slots[ofi_offset(farewell->from)]->ended;
+    list_remove(&farewell->errand.link);
+    list_push_back(&reception->errands, &farewell->errand.link);
+    pthread_mutex_unlock(&reception->device->lock);
+    ring(reception);
 }
 
 int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer,
@@ -277,9 +277,10 @@ static void release(struct reception *reception)
     while ((item = list_pop_front(&reception->connections)) != NULL)
         connection_free(list_entry(item, struct connection, link));
     while ((item = list_pop_front(&reception->waiting)) != NULL)
-        free(list_entry(item, struct request, link));
-    while ((item = list_pop_front(&reception->requests)) != NULL)
-        free(list_entry(item, struct request, link));
+        free(list_entry(item, struct request, errand.link));
+    while ((item = list_pop_front(&reception->errands)) != NULL)
+        if (!list_entry(item, struct ofi_errand, link)->farewell)
+            free(list_entry(item, struct request, errand.link));
     while ((peer = u64map_next(&reception->peers, &cursor)) != NULL)
         free(peer);
     u64map_finish(&reception->peers);
@@ -305,7 +306,7 @@ int reception_open(struct ofi_device *device, char *card, size_t size, char *why
     reception->device = device;
     reception->pid = getpid();
     reception->listener = -1;
-    list_init(&reception->requests);
+    list_init(&reception->errands);
     list_init(&reception->waiting);
     list_init(&reception->connections);
     reception->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -80,6 +80,9 @@ static struct ofi_link *link_new(struct ofi_slot *slot, uint32_t endpoint)
     link->packets = link->path;
     link->packets.am = packets_am;
     link->path.port = link->packets.port = slot->port != NULL ? &slot->port->port : NULL;
+    link->farewell =
+        (struct ofi_farewell){.errand.farewell = true, .from = slot->endpoint, .to = endpoint};
+    list_init(&link->farewell.errand.link);
     list_init(&link->backlog);
     list_init(&link->owing);
     list_init(&link->blocked);
@@ -107,6 +110,16 @@ void ofi_link_ask(struct ofi_link *link, uint32_t as)
     link->asked_as = as;
     if (reception_ask(slot->device->reception, slot->endpoint, link->path.endpoint, as) == 0)
         link->state = LINK_ASKED;
+}
+
+/* It takes us for gone, and is told that we are back; without memory house-keeping tries again. */
+void ofi_link_announce(struct ofi_link *link)
+{
+    struct ofi_slot *slot = link->slot;
+
+    link->announced =
+        reception_announce(slot->device->reception, slot->endpoint, link->path.endpoint) == 0;
+    link->unannounced = !link->announced;
 }
 
 /* The remote endpoint's name has come, perhaps not for the first time. */

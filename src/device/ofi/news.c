@@ -66,7 +66,7 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
         return false;
     if (is_name(notice->kind)) {
         if (is_for_us(link, notice) && ofi_link_named(link, notice) == 0 && notice->asks)
-            reception_announce(slot->device->reception, slot->endpoint, notice->endpoint);
+            ofi_link_announce(link);
         return true;
     }
     /* Left before it got our question, whose answer says how things are now, or has said so. */

@@ -322,6 +322,21 @@ struct ofi_pulse {
     uint8_t rails_silent;  /* waiting and not heard in all of the present silence */
 };
 
+/* In the reception's list of what it is to say, under device->lock. */
+struct ofi_errand {
+    struct list link;
+    bool farewell; /* of a link, or else a request */
+};
+
+/* That this endpoint has left the remote one. Part of the link, because the context that leaves
+ * cannot wait for memory. */
+struct ofi_farewell {
+    struct ofi_errand errand;
+    uint32_t from, to;
+    uint32_t count; /* of packets sent */
+    uint32_t ended; /* how often contexts of `from` were destroyed before */
+};
+
 /*
  * One remote endpoint as one slot sees it; lives as long as the slot, because numbering goes on
  * when contexts are destroyed and created again.
@@ -337,7 +352,9 @@ struct ofi_link {
     bool used; /* a path was given out, so somebody wants to hear when it goes */
     bool told; /* that it has gone, in this context's life: sends are refused until it is back */
     bool back; /* leaving, but its name has come anew: it was created again */
-    uint32_t life; /* see reception.h; numbers begin anew with each */
+    bool announced;   /* it has been told that we are back, in this context's life, ... */
+    bool unannounced; /* ... or has still to be, there was no memory */
+    uint32_t life;    /* see reception.h; numbers begin anew with each */
     uint32_t leave_count;
     uint64_t quiet_since;  /* when leaving: ns, 0: not yet looked at ... */
     uint32_t quiet_number; /* ... and what had been received then */
@@ -363,6 +380,7 @@ struct ofi_link {
     struct list link, owing, blocked, gathering;
     struct ofi_pulse pulse;
     struct ofi_ports ports; /* that connections from there come from */
+    struct ofi_farewell farewell;
 };
 
 struct ofi_device {
@@ -436,6 +454,7 @@ struct ofi_link *ofi_link_get(struct ofi_slot *slot, uint32_t endpoint); /* NULL
 bool ofi_link_is_from(const struct ofi_slot *slot, const struct ofi_frame *frame);
 void ofi_link_ask(struct ofi_link *link, uint32_t as);
 int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice);
+void ofi_link_announce(struct ofi_link *link);
 void ofi_link_free(struct ofi_link *link);
 void ofi_link_forget(struct ofi_link *link); /* drop what cannot be sent any more */
 int ofi_link_backlog(struct ofi_link *link);
@@ -517,8 +536,8 @@ int reception_open(struct ofi_device *device, char *card, size_t size, char *why
 int reception_start(struct reception *reception); /* when the job's key is known */
 void reception_close(struct reception *reception);
 int reception_ask(struct reception *reception, uint32_t from, uint32_t to, uint32_t as);
-void reception_announce(struct reception *reception, uint32_t from, uint32_t to);
-void reception_leave(struct reception *reception, uint32_t from, uint32_t to, uint32_t count);
+int reception_announce(struct reception *reception, uint32_t from, uint32_t to);
+void reception_leave(struct reception *reception, struct ofi_farewell *farewell, uint32_t count);
 int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer,
                     const struct ofi_ports *ports); /* NULL: none are given, or asked for */
 void reception_cut(struct reception *reception, uint32_t to, uint32_t life);

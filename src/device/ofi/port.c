@@ -242,6 +242,13 @@ static bool read_up(struct ofi_link *link)
            (link->leave_known && !link->dead ? QUIET_COUNTED_NS : QUIET_NS);
 }
 
+/* There was no memory to ask for its name when the path was opened. */
+static bool is_to_be_asked(const struct ofi_link *link)
+{
+    return link->used && !link->leaving && !link->path.closed &&
+           (link->state == LINK_NEW || link->state == LINK_CLOSED);
+}
+
 void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
 {
     struct ofi_slot *slot = port_of(base)->slot;
@@ -254,6 +261,10 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
     list_for_each (item, &slot->links) {
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
 
+        if (unlikely(link->unannounced))
+            ofi_link_announce(link);
+        if (unlikely(is_to_be_asked(link)))
+            ofi_link_ask(link, link->asked_as);
         if (!link->leaving || link->path.closed || !read_up(link))
             continue;
         link->path.closed = link->packets.closed = true;
@@ -310,11 +321,12 @@ static void set_port(struct ofi_slot *slot, struct port *port)
 
         link->path.port = link->packets.port = port;
         link->used = link->marked = link->told = link->back = false;
+        link->announced = link->unannounced = false;
         /* The others take us for gone, and must be told that we are back. */
         if (port == NULL && (link->state == LINK_UP || link->state == LINK_ASKED))
             link->state = LINK_NEW;
         else if (port != NULL && link->state == LINK_NEW && link->address != FI_ADDR_UNSPEC)
-            reception_announce(slot->device->reception, slot->endpoint, link->path.endpoint);
+            ofi_link_announce(link);
     }
 }
 
@@ -369,14 +381,14 @@ static void say_goodbye(struct ofi_slot *slot)
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
         uint32_t count = link->sent;
 
-        if (link->state == LINK_DEAD || link->state == LINK_NEW)
+        if (link->state == LINK_DEAD || (link->state == LINK_NEW && !link->announced))
             continue;
         ofi_link_flush(link);
         list_for_each (waiting, &link->backlog)
             count -= packets_of(waiting);
         if (link->received_units != link->reported)
             ofi_link_report(link, false);
-        reception_leave(slot->device->reception, slot->endpoint, link->path.endpoint, count);
+        reception_leave(slot->device->reception, &link->farewell, count);
     }
 }
 

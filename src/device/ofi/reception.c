@@ -321,7 +321,7 @@ static void answer_or_wait(struct reception *reception, const struct message *as
     if (answer(reception, request))
         free(request);
     else
-        list_push_back(&reception->waiting, &request->link);
+        list_push_back(&reception->waiting, &request->errand.link);
 }
 
 static void look_at_waiting(struct reception *reception)
@@ -331,7 +331,7 @@ static void look_at_waiting(struct reception *reception)
 
     list_splice_back(&again, &reception->waiting);
     while ((item = list_pop_front(&again)) != NULL) {
-        struct request *request = list_entry(item, struct request, link);
+        struct request *request = list_entry(item, struct request, errand.link);
 
         if (answer(reception, request))
             free(request);
@@ -483,29 +483,50 @@ static void sweep(struct reception *reception)
 
 /* ---- the thread ---- */
 
-static void take_requests(struct reception *reception, bool *stopping)
+/* The next message that a context wants to be sent. A farewell may be used again as soon as it is
+ * out of the list. */
+static bool next_errand(struct reception *reception, struct message *message)
+{
+    struct list *item;
+    struct request *request = NULL;
+
+    pthread_mutex_lock(&reception->device->lock);
+    item = list_pop_front(&reception->errands);
+    if (item != NULL && list_entry(item, struct ofi_errand, link)->farewell) {
+        const struct ofi_farewell *farewell = list_entry(item, struct ofi_farewell, errand.link);
+
+        *message = (struct message){
+            .kind = MESSAGE_LEAVE,
+            .from = farewell->from,
+            .to = farewell->to,
+            .count = farewell->count,
+            .ended = farewell->ended,
+        };
+    } else if (item != NULL) {
+        request = list_entry(item, struct request, errand.link);
+        *message = request->message;
+    }
+    pthread_mutex_unlock(&reception->device->lock);
+    free(request);
+    return item != NULL;
+}
+
+static void take_errands(struct reception *reception, bool *stopping)
 {
     struct ofi_device *device = reception->device;
-    struct list requests;
-    struct list *item;
+    struct message message;
     uint64_t rings;
     bool look_again;
 
-    list_init(&requests);
     if (read(reception->bell, &rings, sizeof(rings)) < 0)
         rings = 0;
     pthread_mutex_lock(&device->lock);
-    list_splice_back(&requests, &reception->requests);
     *stopping = reception->stopping;
     look_again = reception->look_again;
     reception->look_again = false;
     pthread_mutex_unlock(&device->lock);
-    while ((item = list_pop_front(&requests)) != NULL) {
-        struct request *request = list_entry(item, struct request, link);
-
-        send_message(reception, &request->message);
-        free(request);
-    }
+    while (next_errand(reception, &message))
+        send_message(reception, &message);
     if (look_again)
         look_at_waiting(reception);
 }
@@ -534,7 +555,7 @@ static void take_event(struct reception *reception, uint64_t data, bool *stoppin
         accept_all(reception);
         break;
     case SOURCE_BELL:
-        take_requests(reception, stopping);
+        take_errands(reception, stopping);
         break;
     }
 }

@@ -29,11 +29,11 @@ struct reception {
     pid_t pid;
     bool running;
     int epoll, listener, bell;
-    struct list requests; /* under device->lock */
-    bool stopping;        /* under device->lock */
-    bool look_again;      /* under device->lock: at those that wait */
-    struct list waiting;  /* asks for contexts that do not exist yet */
-    uint64_t look_at;     /* ns: at those that wait for a limited time */
+    struct list errands; /* under device->lock */
+    bool stopping;       /* under device->lock */
+    bool look_again;     /* under device->lock: at those that wait */
+    struct list waiting; /* asks for contexts that do not exist yet */
+    uint64_t look_at;    /* ns: at those that wait for a limited time */
     struct list connections;
     uint32_t strangers;
     bool starved;        /* memory has been short, and that was said */
@@ -42,7 +42,7 @@ struct reception {
 
 /* What contexts want to be sent, or an ask that waits for a context to be created. */
 struct request {
-    struct list link;
+    struct ofi_errand errand;
     struct message message;
     uint32_t life;  /* of who asks */
     uint64_t since; /* ns */
