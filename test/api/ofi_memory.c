@@ -1,7 +1,8 @@
 /*
  * No memory for the thread that exchanges the names of endpoints, for one allocation or a few in a
- * row, each in turn: tasks of two nodes get to know each other all the same. And none for a context
- * that leaves and is created again: the other task hears of both.
+ * row, each in turn: tasks of two nodes get to know each other all the same. None for a context
+ * that leaves and is created again: the other task hears of both. And none for messages that come:
+ * they arrive.
  *
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi" timeout=120
  */
@@ -27,6 +28,7 @@ static atomic_long refused;
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *memory, size_t bytes);
+extern void *__libc_memalign(size_t alignment, size_t bytes);
 
 static bool is_the_thread(void)
 {
@@ -62,6 +64,11 @@ __attribute__((visibility("default"))) void *calloc(size_t count, size_t bytes)
 __attribute__((visibility("default"))) void *realloc(void *memory, size_t bytes)
 {
     return no_memory_now() ? NULL : __libc_realloc(memory, bytes);
+}
+
+__attribute__((visibility("default"))) void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    return no_memory_now() ? NULL : __libc_memalign(alignment, bytes);
 }
 
 __attribute__((visibility("default"))) void *malloc(size_t bytes)
@@ -190,6 +197,38 @@ static bool run_leaving(long which)
     return was || enough != 0;
 }
 
+/* Allocation number `which` of task 0 fails while messages come, and three behind it: neither can
+ * they be taken, nor kept for later. */
+static bool run_receiving(long which)
+{
+    struct job job = {0};
+    bool was = false;
+
+    reported = enough = 0;
+    job_create_client(&job, "ofi_memory");
+    job_create_contexts(&job, 1);
+    test_dispatch(job.context[0], REPORT_ID, on_report, NULL, test_ordered());
+    job_barrier(&job);
+    if (job.task == 0) {
+        refuse(false, which, 4);
+        WAIT(&job, reported == 3);
+        atomic_store(&left, -1);
+        was = atomic_load(&refused) != 0;
+        send(&job, &was, 0);
+        CHECK(last == PAMI_SUCCESS);
+    } else {
+        for (size_t bytes = 0; bytes <= LARGE; bytes += LARGE / 2) {
+            send(&job, &was, bytes);
+            CHECK(last == PAMI_SUCCESS);
+        }
+        WAIT(&job, reported == 1);
+    }
+    job_barrier(&job);
+    job_destroy_contexts(&job);
+    CHECK_OK(PAMI_Client_destroy(&job.client));
+    return was || enough != 0;
+}
+
 int main(void)
 {
     static const long rows[ROWS] = {1, 4};
@@ -202,6 +241,8 @@ int main(void)
         for (long which = 0; run(which, rows[i]); which++)
             CHECK(which < MOST);
     for (long which = 0; run_leaving(which); which++)
+        CHECK(which < MOST);
+    for (long which = 0; run_receiving(which); which++)
         CHECK(which < MOST);
     return 0;
 }

@@ -58,7 +58,8 @@ static bool deliver(struct ofi_link *link, struct ofi_frame *frame, bool first)
     return false;
 }
 
-static void hold(struct ofi_link *link, const struct ofi_frame *frame, size_t bytes, bool first)
+/* False: no memory. */
+static bool hold(struct ofi_link *link, const struct ofi_frame *frame, size_t bytes, bool first)
 {
     struct ofi_slot *slot = link->slot;
     struct held **place;
@@ -66,20 +67,17 @@ static void hold(struct ofi_link *link, const struct ofi_frame *frame, size_t by
     if (link->held == NULL)
         link->held = calloc(slot->window, sizeof(struct held *));
     if (link->held == NULL)
-        goto lost;
+        return false;
     place = &link->held[frame->sequence % slot->window];
     if (*place != NULL)
-        return; /* a duplicate */
+        return true; /* a duplicate */
     *place = malloc(sizeof(**place) + bytes);
     if (*place == NULL)
-        goto lost;
+        return false;
     (*place)->first = first;
     memcpy(&(*place)->frame, frame, bytes);
     link->held_count++;
-    return;
-lost:
-    log_error("ofi: out of memory: endpoint %u cannot be heard any more", link->path.endpoint);
-    link->leaving = true;
+    return true;
 }
 
 static int deliver_held(struct ofi_link *link)
@@ -112,14 +110,14 @@ static int take_packet(struct ofi_link *link, struct ofi_frame *frame, size_t by
 
     if (likely(ahead == 0)) {
         if (unlikely(!deliver(link, frame, first))) {
-            hold(link, frame, bytes, first);
+            link->slot->stuck = !hold(link, frame, bytes, first);
             link->slot->again = true;
             return 0;
         }
         return unlikely(link->held_count != 0) ? 1 + deliver_held(link) : 1;
     }
     if (ahead < link->slot->credits)
-        hold(link, frame, bytes, first);
+        link->slot->stuck = !hold(link, frame, bytes, first);
     else
         drop(link->slot);
     return 0;
@@ -136,7 +134,7 @@ static void take_report(struct ofi_link *link, const struct ofi_frame *frame)
         owe(link);
 }
 
-/* The link that a frame shows to be from; NULL: somebody else's. */
+/* The link that a frame shows to be from; NULL: somebody else's, or the slot is stuck. */
 static struct ofi_link *link_of(struct ofi_slot *slot, const struct ofi_frame *frame)
 {
     struct ofi_link *link = slot->last;
@@ -155,6 +153,7 @@ static struct ofi_link *link_of(struct ofi_slot *slot, const struct ofi_frame *f
         if (!ofi_link_is_from(slot, frame))
             return NULL;
         link = ofi_link_get(slot, origin);
+        slot->stuck = link == NULL;
     }
     if (link == NULL || link->token_in != frame->token)
         return NULL;
@@ -188,18 +187,34 @@ static int take_frames(struct ofi_slot *slot, char *at, size_t left, bool first)
         if (likely(left >= bytes))
             bytes = ofi_frame_bytes(packet_body_bytes(&frame->head));
         if (unlikely(bytes > left || (link = link_of(slot, frame)) == NULL)) {
+            if (slot->stuck)
+                goto stuck;
             drop(slot);
             break;
         }
+        slot->rest_at = at + bytes;
+        slot->rest_left = left - bytes;
+        count += take_frame(link, frame, bytes, first);
+        if (unlikely(slot->stuck))
+            goto stuck;
         at += bytes;
         left -= bytes;
-        slot->rest_at = at;
-        slot->rest_left = left;
-        count += take_frame(link, frame, bytes, first);
         first = false;
     } while (left != 0);
     slot->rest_left = 0;
     return count;
+stuck:
+    slot->rest_at = at;
+    slot->rest_left = left;
+    slot->stuck_first = first;
+    slot->stash_next--; /* the message stays there */
+    return count;
+}
+
+int ofi_take_stuck(struct ofi_slot *slot)
+{
+    slot->stuck = false;
+    return take_frames(slot, slot->rest_at, slot->rest_left, slot->stuck_first);
 }
 
 int ofi_take_message(struct ofi_slot *slot, char *at, size_t left)
@@ -226,7 +241,7 @@ int ofi_take_again(struct ofi_slot *slot)
 
 void ofi_take_rest(struct ofi_slot *slot)
 {
-    if (slot->rest_left != 0)
+    if (slot->rest_left != 0 && !slot->stuck)
         take_frames(slot, slot->rest_at, slot->rest_left, false);
     ofi_take_again(slot);
 }

@@ -269,6 +269,8 @@ struct ofi_slot {
     uint32_t stash_count, stash_next;
     char *rest_at; /* of the message that is being taken: what is behind the current frame */
     size_t rest_left;
+    bool stuck; /* there is no memory for the frame there: its message is in the stash still, ... */
+    bool stuck_first;           /* ... as the first of which it came, or not */
     bool put_back;              /* the packet that is being delivered could not be taken */
     bool again;                 /* ... and links hold such packets */
     uint32_t idle;              /* looks that found nothing */
@@ -470,6 +472,9 @@ int ofi_take_message(struct ofi_slot *slot, char *at, size_t bytes);
 
 /* What could not be taken before; returns how many packets were. */
 int ofi_take_again(struct ofi_slot *slot);
+
+/* The rest of the message in the stash, when the slot is stuck there. */
+int ofi_take_stuck(struct ofi_slot *slot);
 
 /* What is behind a packet whose delivery does not return. */
 void ofi_take_rest(struct ofi_slot *slot);

@@ -41,18 +41,25 @@ static bool is_receive(const struct ofi_slot *slot, const void *context)
            at < (uintptr_t)(slot->receives + slot->receive_count);
 }
 
+/* All of a message has been taken. */
+static void end_receive(struct ofi_slot *slot, const struct fi_cq_data_entry *entry)
+{
+    if (!slot->device->provider.multi_receive || (entry->flags & FI_MULTI_RECV) != 0)
+        ofi_slot_post(slot, entry->op_context);
+}
+
 static int take_completion(struct ofi_slot *slot, const struct fi_cq_data_entry *entry)
 {
     bool multi = slot->device->provider.multi_receive;
     int count = 0;
 
     if (is_receive(slot, entry->op_context)) {
-        struct ofi_receive *receive = entry->op_context;
+        const struct ofi_receive *receive = entry->op_context;
 
         if (entry->len != 0)
             count = ofi_take_message(slot, multi ? entry->buf : receive->memory, entry->len);
-        if (!multi || (entry->flags & FI_MULTI_RECV) != 0)
-            ofi_slot_post(slot, receive);
+        if (likely(!slot->stuck))
+            end_receive(slot, entry);
         return count;
     }
     if (entry->op_context != NULL) {
@@ -115,7 +122,15 @@ static int take_stash(struct ofi_slot *slot)
 {
     int events = 0;
 
-    for (uint32_t i = slot->stash_count; i != 0 && slot->stash_next != slot->stash_count; i--) {
+    if (unlikely(slot->stuck)) {
+        const struct fi_cq_data_entry entry = slot->stash[slot->stash_next++];
+
+        events = ofi_take_stuck(slot);
+        if (!slot->stuck)
+            end_receive(slot, &entry);
+    }
+    for (uint32_t i = slot->stash_count;
+         i != 0 && slot->stash_next != slot->stash_count && !slot->stuck; i--) {
         struct fi_cq_data_entry entry = slot->stash[slot->stash_next++];
 
         events += take_completion(slot, &entry);
