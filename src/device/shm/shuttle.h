@@ -8,7 +8,7 @@
  *
  * The slot's word is the number of packets that the writer has sent by lane before, times two, and
  * a bit that tells who has written it: 1 the end that begins. So the order of packets is kept:
- *   - what was sent by lane before is delivered before; see shuttle_after;
+ *   - what was sent by lane before is delivered before; see lane_find;
  *   - what is sent by lane afterwards is found in the lane afterwards: who looks into the lane and
  *     then at the shuttle finds all that was sent before what it has found in the lane.
  *
