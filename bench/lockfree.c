@@ -10,8 +10,8 @@
  * inbox_publish, lane_publish
  *               what claiming, filling and publishing a slot costs its sender while nobody else
  *               touches the ring
- * lane_exchange half a round trip between two threads through two lanes: what an active message can
- *               reach when everything but the lanes takes no time
+ * lane_exchange half a round trip between two threads through two lanes: what active messages that
+ *               go by lane can reach when everything else takes no time
  * chunk         taking a chunk and giving it back, both on one core
  *
  * Everything that goes in is counted and its order checked when it comes out; an error ends the

@@ -170,17 +170,21 @@ static void send(struct job *job, const bool *was, size_t bytes)
         job_linger(job, 0.001);
 }
 
+static void begin(struct job *job)
+{
+    reported = enough = 0;
+    job_start(job, "ofi_memory", 1);
+    test_dispatch(job->context[0], REPORT_ID, on_report, NULL, test_ordered());
+    job_barrier(job);
+}
+
 /* Task 0 leaves while a message to it is under way, and returns. */
 static bool run_leaving(long which)
 {
-    struct job job = {0};
+    struct job job;
     bool was = false;
 
-    reported = enough = 0;
-    job_create_client(&job, "ofi_memory");
-    job_create_contexts(&job, 1);
-    test_dispatch(job.context[0], REPORT_ID, on_report, NULL, test_ordered());
-    job_barrier(&job);
+    begin(&job);
     if (job.task == 0) {
         was = leave_and_return(&job, which);
         WAIT(&job, reported == 1); /* else it would take the other one for behind */
@@ -192,8 +196,7 @@ static bool run_leaving(long which)
     while (last != PAMI_SUCCESS);
     WAIT(&job, reported == 1);
     job_linger(&job, 0.001);
-    job_destroy_contexts(&job);
-    CHECK_OK(PAMI_Client_destroy(&job.client));
+    job_destroy(&job);
     return was || enough != 0;
 }
 
@@ -201,14 +204,10 @@ static bool run_leaving(long which)
  * they be taken, nor kept for later. */
 static bool run_receiving(long which)
 {
-    struct job job = {0};
+    struct job job;
     bool was = false;
 
-    reported = enough = 0;
-    job_create_client(&job, "ofi_memory");
-    job_create_contexts(&job, 1);
-    test_dispatch(job.context[0], REPORT_ID, on_report, NULL, test_ordered());
-    job_barrier(&job);
+    begin(&job);
     if (job.task == 0) {
         refuse(false, which, 4);
         WAIT(&job, reported == 3);
@@ -223,9 +222,7 @@ static bool run_receiving(long which)
         }
         WAIT(&job, reported == 1);
     }
-    job_barrier(&job);
-    job_destroy_contexts(&job);
-    CHECK_OK(PAMI_Client_destroy(&job.client));
+    job_finish(&job);
     return was || enough != 0;
 }
 

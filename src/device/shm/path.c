@@ -144,7 +144,7 @@ static bool is_ahead(const struct shm_port *port, uint32_t member)
 }
 
 /* It leads to the context that there is, or to the next one; `over`: to the one before. A shuttle
- * leads to where it did. */
+ * leads to where it did, and the lane whose end takes it away may not have ended yet. */
 static void path_renew(struct shm_path *path, bool over)
 {
     uint32_t lives = atomic_load_explicit(&path->inbox->lives, memory_order_acquire);
