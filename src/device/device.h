@@ -111,6 +111,7 @@ struct path {
     uint32_t packet_max; /* largest packet body */
     bool local;          /* the destination shares this node's memory */
     bool single_copy;    /* get and put reach any memory of the destination's task */
+    bool may_push;       /* ... but packets may be faster */
     bool unwatched;      /* ... and no tool here minds if others write to this task's memory */
     bool closed;         /* the destination has left for good; am answers -EPIPE */
     /*
@@ -200,9 +201,7 @@ struct transfer {
     void (*done)(struct transfer *, int error);
     bool alone; /* the other end waits for it, and does nothing else meanwhile */
     bool joint; /* the other end may do a part of it: it has a processor */
-    /* Of a joint one: what this end has copied, and how long that took. */
-    size_t own;
-    uint64_t own_ticks;
+    size_t own; /* of a joint one, what this end has copied */
 };
 
 /*

@@ -127,7 +127,7 @@ static struct peer *peer_new(struct p2p *p2p, uint32_t endpoint, unsigned how, i
     if (peer == NULL)
         return NULL;
     peer->endpoint = endpoint;
-    gauge_init(&peer->pulls, PULL_DEAR_NS);
+    peer->attends = true;
     list_init(&peer->queue);
     list_init(&peer->blocked);
     list_init(&peer->receives);
@@ -375,6 +375,7 @@ static void peer_free(struct p2p *p2p, struct peer *peer)
         receive_free(p2p, list_entry(item, struct receive, link));
     rma_peer_free(p2p, peer);
     fences_free(peer);
+    free(peer->races);
     free(peer);
 }
 

@@ -8,6 +8,7 @@
  *   receive.c     what is remembered of those that several packets bring
  *   hold.c        messages for ids that are not registered yet
  *   rendezvous.c  data that is pulled by the receiver or pushed on its request
+ *   race.c        which of the two is faster
  *   message.c     messages of the library's own
  *   operation.c   the queue of a peer
  *   rma*.c        one-sided transfers, see rma.h
@@ -35,8 +36,8 @@
 #include "context/context.h"
 #include "p2p/handle.h"
 #include "p2p/operation.h"
+#include "p2p/race.h"
 #include "type/type.h"
-#include "util/gauge.h"
 #include "util/hash.h"
 #include "util/list.h"
 #include "util/pool.h"
@@ -45,10 +46,12 @@
 /* No message is larger: sums of sizes below this cannot overflow. */
 #define MESSAGE_BYTES_MAX ((size_t)1 << 62)
 
-/* How a message's data travels. */
-/* Reading the memory of a peer is dear when it takes so long for a KiB. */
-#define PULL_DEAR_NS 200u
+/* Whether data is better pulled or pushed is found out for sizes below this, and for four times as
+ * much by turns: each for itself. */
+#define RACE_BYTES ((size_t)64 << 10)
+#define RACE_CLASSES 5u
 
+/* How a message's data travels. */
 enum message_mode {
     MESSAGE_STREAM,
     MESSAGE_PULL,
@@ -105,7 +108,8 @@ struct peer {
     struct list puts_waiting; /* struct rma, in the order of the calls */
     size_t outstanding;       /* operations of this epoch that are not complete */
     struct list fences;       /* struct fence_wait of earlier epochs, oldest first */
-    struct gauge pulls;       /* reading its memory */
+    struct race *races;       /* RACE_CLASSES of them, NULL until needed */
+    bool attends;             /* has taken part in the last joint copy, if there was any */
 };
 
 /* The source of a typed send. */
@@ -177,6 +181,8 @@ struct receive {
     struct transfer transfer;
     char *bounce;
     size_t bounce_bytes;
+    struct race *race; /* that it takes part in; NULL: none */
+    uint32_t race_ticket;
     struct context *context;
 };
 

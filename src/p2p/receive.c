@@ -15,6 +15,7 @@ struct receive *receive_new(struct p2p *p2p, struct peer *peer, const struct pac
     memset(receive, 0, offsetof(struct receive, sink));
     receive->transfer = (struct transfer){0};
     receive->bounce = NULL;
+    receive->race = NULL;
     receive->kind = OPERATION_RECEIVE;
     receive->context = p2p->context;
     receive->peer = peer;
@@ -43,6 +44,8 @@ struct receive *receive_new(struct p2p *p2p, struct peer *peer, const struct pac
 void receive_free(struct p2p *p2p, struct receive *receive)
 {
     handle_drop(&p2p->handles, receive->handle);
+    if (receive->race != NULL)
+        race_end(receive->race, receive->race_ticket, clock_ticks(), receive->data_bytes);
     if (receive->sinking)
         type_sink_finish(&receive->sink);
     receive_held_less(p2p, receive);

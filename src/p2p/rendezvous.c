@@ -16,9 +16,6 @@
 /* Data that is not simply copied to one place is pulled through a buffer of this size. */
 #define BOUNCE_BYTES ((size_t)128 << 10)
 
-/* Pulls of so much at once tell what they cost. */
-#define PULL_MEASURED ((size_t)16 << 10)
-
 /* What was to be the lead is pushed as well. */
 static void forget_lead(struct receive *receive)
 {
@@ -83,12 +80,6 @@ void rendezvous_lead(struct p2p *p2p, struct receive *receive, const char *bytes
         receive_finish(p2p, receive, PAMI_SUCCESS);
 }
 
-static void measured(struct receive *receive, size_t moved, uint64_t ticks)
-{
-    if (moved >= PULL_MEASURED)
-        gauge_note(&receive->peer->pulls, ticks, moved);
-}
-
 static void get_done(struct transfer *transfer, int error)
 {
     struct receive *receive = container_of(transfer, struct receive, transfer);
@@ -96,7 +87,8 @@ static void get_done(struct transfer *transfer, int error)
 
     receive->fetching = false;
     if (error == 0) {
-        measured(receive, transfer->own, transfer->own_ticks);
+        if (transfer->own != 0)
+            receive->peer->attends = transfer->own != receive->bounce_bytes;
         if (landed(receive, receive->bounce_bytes))
             receive_finish(p2p, receive, PAMI_SUCCESS);
     } else if (receive->peer->gone || error == -EPIPE) {
@@ -141,7 +133,6 @@ static bool can_fetch(const struct receive *receive)
 static int pull(struct p2p *p2p, struct receive *receive)
 {
     struct path *path = receive->peer->path;
-    uint64_t start;
     size_t moved = 0;
     size_t room;
     char *to;
@@ -159,10 +150,7 @@ static int pull(struct p2p *p2p, struct receive *receive)
         push_instead(p2p, receive);
         return 1;
     }
-    start = clock_ticks();
     error = fetch(receive, to, room, &moved);
-    if (error == 0)
-        measured(receive, moved, clock_ticks() - start);
     if (error == -EINPROGRESS) {
         receive->fetching = true;
         receive->bounce_bytes = room;
@@ -184,15 +172,45 @@ static int pull(struct p2p *p2p, struct receive *receive)
     return 1;
 }
 
+/* The race for messages of this size; NULL: there is no memory for it. */
+static struct race *race_of(struct peer *peer, size_t bytes)
+{
+    struct race *race, *like = NULL;
+    size_t class = 0;
+
+    if (peer->races == NULL)
+        peer->races = calloc(RACE_CLASSES, sizeof(*peer->races));
+    if (peer->races == NULL)
+        return NULL;
+    while (class < RACE_CLASSES - 1 && bytes >= RACE_BYTES << 2 * class)
+        class ++;
+    race = &peer->races[class];
+    if (!race_is_known(race)) {
+        if (class != 0 && race_is_known(race - 1))
+            like = race - 1;
+        else if (class != RACE_CLASSES - 1 && race_is_known(race + 1))
+            like = race + 1;
+        race_init(race, like);
+    }
+    return race;
+}
+
 /*
- * Lines that the sender has written come out of its cache one by one, and it must fetch them back
- * when it writes there again; a sender that copies past the cache spares both. Where tasks share
- * processors, the sender may not be running.
+ * A read by the kernel is one copy, a push two, but of two processors at a time; where lines are
+ * slow, a sender that copies past the cache has them neither fetched out of it one by one nor back
+ * when it writes there again. Where tasks share processors, the sender may not be running.
  */
 static bool push_pays(struct p2p *p2p, struct receive *receive)
 {
-    return receive->data_bytes >= PULL_MEASURED && p2p_has_processors(p2p) &&
-           !p2p->context->core->simulated && gauge_pays(&receive->peer->pulls);
+    struct peer *peer = receive->peer;
+
+    if (!peer->path->may_push || !p2p_has_processors(p2p))
+        return false;
+    receive->race = race_of(peer, receive->data_bytes);
+    if (receive->race == NULL)
+        return false;
+    receive->race_ticket = race_begin(receive->race, clock_ticks(), peer->attends);
+    return race_way(receive->race_ticket) == RACE_OTHER;
 }
 
 static void move_done(pami_context_t context, void *cookie, pami_result_t result)

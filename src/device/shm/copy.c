@@ -110,6 +110,12 @@ bool shm_copy_is_unwatched(const struct shm_device *device)
     return device->joint != JOINT_COPY_OFF;
 }
 
+bool shm_copy_may_push(const struct shm_device *device, uint32_t member)
+{
+    return member != device->segment->self &&
+           option_choice(OPT_SHM_SINGLE_COPY) == SINGLE_COPY_AUTO;
+}
+
 bool shm_copy_probe(struct shm_device *device, uint32_t member)
 {
     _Atomic uint8_t *state = &device->copy_works[member];

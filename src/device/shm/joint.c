@@ -206,7 +206,6 @@ bool joint_begin(struct shm_path *path, const struct joint_copy *what)
     joint->copies[index] = *what;
     joint->copies[index].path = path;
     what->transfer->own = 0;
-    what->transfer->own_ticks = 0;
     joint->count++;
     return true;
 }
@@ -235,11 +234,9 @@ static void finish(struct shm_port *port, struct joint_copy *copy)
 
 static int copy_own(struct joint_copy *copy, int64_t index)
 {
-    uint64_t start = clock_ticks();
     int error = copy_indexed(copy->path->pid, copy->put, (uint64_t)(uintptr_t)copy->local,
                              copy->remote, copy->bytes, index);
 
-    copy->transfer->own_ticks += clock_ticks() - start;
     copy->transfer->own += piece_at(copy->bytes, index);
     return error;
 }

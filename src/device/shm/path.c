@@ -68,6 +68,7 @@ static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint3
         .local = facts->node == device->bootstrap->node,
     };
     path->path.single_copy = path->path.local && shm_copy_probe(device, member);
+    path->path.may_push = path->path.single_copy && shm_copy_may_push(device, member);
     path->path.unwatched = path->path.single_copy && shm_copy_is_unwatched(device);
     list_push_back(&port->paths, &path->link);
     return path;
@@ -90,7 +91,7 @@ static int packets_only(struct shm_port *port, struct shm_path *main, struct pat
     path->path.am_short = NULL;
     path->path.closed = false;
     path->path.local = false;
-    path->path.single_copy = path->path.unwatched = false;
+    path->path.single_copy = path->path.unwatched = path->path.may_push = false;
     *out = &path->path;
     return 0;
 }

@@ -151,6 +151,7 @@ int shm_lane_begin(struct shm_port *port, const struct packet_header *head, bool
 /* copy.c */
 void shm_copy_init(struct shm_device *device);
 bool shm_copy_probe(struct shm_device *device, uint32_t member);
+bool shm_copy_may_push(const struct shm_device *device, uint32_t member);
 
 /* The system call; errno is ESRCH where the process has ended. */
 struct copy_pieces {

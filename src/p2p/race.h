@@ -1,0 +1,83 @@
+/*
+ * Race: of two ways of the same work, which is the faster one here?
+ *
+ * Whether the receiver had better read large data out of the sender's memory, or have it sent in
+ * packets, depends on the machine by a factor of two to either side, on how far apart the two
+ * processors are at the moment, and on whether the sender is there to send. So both are tried and
+ * the time counted in which work was under way, in blocks of a few pieces of work: of single ones
+ * the time from their beginning to their end, of streams what one costs beside the others.
+ *
+ * The usual way begins. The other one is tried now and then, more and more rarely while it loses,
+ * and again soon when the cost of the way in use has changed, as where a virtual machine moves.
+ * A trial ends at once where the other way, which needs the other end, is much too slow, and so
+ * does its use. One owner, no locks.
+ */
+#ifndef LIBPAMI_P2P_RACE_H
+#define LIBPAMI_P2P_RACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Pieces of work in a block, and as many more as are under way when it begins. */
+#define RACE_BLOCK 4u
+
+/* Blocks of a trial, of which the best one counts, or less where the first one has lost clearly; of
+ * the usual way before the first trial; and between trials at least and at most. */
+#define RACE_TRIAL 3u
+#define RACE_FIRST 2u
+#define RACE_PAUSE_LEAST 16u
+#define RACE_PAUSE_MOST 1024u
+
+/* The other way has failed when a block takes longer than this, and so many times what it would
+ * have taken: the other end is not there. */
+#define RACE_PATIENCE_US 1000
+#define RACE_FAILED 4u
+#define RACE_FALLS_MOST 16u
+
+enum race_way {
+    RACE_USUAL,
+    RACE_OTHER,
+    RACE_WAYS
+};
+
+struct race {
+    uint32_t turn;            /* changes of way so far; a ticket is one of its values */
+    uint32_t cost[RACE_WAYS]; /* means, ticks per KiB; 0: not known */
+    uint32_t compared;        /* of the way in use, when the two were last compared */
+    uint32_t best;            /* of the blocks of this trial */
+    uint16_t pause, rest;     /* blocks between trials, and to the next one */
+    uint8_t trial;            /* blocks that a trial still has; 0: there is none */
+    uint8_t falls;            /* how often the use of the other way had to be given up lately */
+    bool warm;                /* one piece of work has ended since the last turn, which counts for
+                               * nothing */
+    uint32_t active;          /* pieces of work under way */
+    uint32_t before;          /* of those, begun before the last turn */
+    uint32_t ends, wanted;    /* in this block */
+    uint64_t patience;        /* ticks */
+    uint64_t since, busy;     /* busy: ticks in this block until `since` */
+    uint64_t bytes;           /* of the ends in this block */
+};
+
+/* `like`: one whose work is much the same, which this one takes over from; NULL: none. */
+void race_init(struct race *race, const struct race *like);
+
+/* There has been a race_init, if it was all zeros before. */
+static inline bool race_is_known(const struct race *race)
+{
+    return race->pause != 0;
+}
+
+/* Work begins. Returns a ticket, which says by which way. `may_try`: now may be a good time for a
+ * trial. */
+uint32_t race_begin(struct race *race, uint64_t ticks, bool may_try);
+
+static inline enum race_way race_way(uint32_t ticket)
+{
+    return ticket % 2 == 0 ? RACE_USUAL : RACE_OTHER;
+}
+
+/* It has ended. */
+void race_end(struct race *race, uint32_t ticket, uint64_t ticks, size_t bytes);
+
+#endif

@@ -1,0 +1,190 @@
+/*
+ * The race of two ways: the faster one is found, by single pieces of work and in streams; it is
+ * tried again when costs change; a way that does not work without the other end ends at once.
+ *
+ * Run: timeout=30
+ */
+#include "p2p/race.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "util/clock.h"
+
+#define KIB 1024u
+
+static struct race race;
+static uint64_t now;
+
+/* What a piece of 1 KiB takes either way, in ticks. */
+static uint64_t usual, other;
+
+/* Pieces of work one after the other; how many of them go the other way. */
+static unsigned singly(unsigned count, bool may_try)
+{
+    unsigned others = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t ticket = race_begin(&race, now, may_try);
+
+        others += race_way(ticket) == RACE_OTHER;
+        now += race_way(ticket) == RACE_OTHER ? other : usual;
+        race_end(&race, ticket, now, KIB);
+        now += 50; /* nothing is under way: of no consequence */
+    }
+    return others;
+}
+
+/* So many begun at once again and again, which end one by one. */
+static unsigned streams(unsigned count, unsigned many)
+{
+    unsigned others = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t tickets[64];
+
+        for (unsigned k = 0; k < many; k++) {
+            tickets[k] = race_begin(&race, now, true);
+            others += race_way(tickets[k]) == RACE_OTHER;
+        }
+        for (unsigned k = 0; k < many; k++) {
+            now += race_way(tickets[k]) == RACE_OTHER ? other : usual;
+            race_end(&race, tickets[k], now, KIB);
+        }
+    }
+    return others;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    race_init(&race, NULL);
+    now = 1000;
+    usual = other = 100;
+    return 0;
+}
+
+static void test_the_usual_way_stays_where_it_is_level(void **state)
+{
+    (void)state;
+    assert_in_range(singly(10000, true), RACE_BLOCK, 400);
+    assert_int_equal(race_way(race.turn), RACE_USUAL);
+}
+
+static void test_the_faster_way_is_found(void **state)
+{
+    (void)state;
+    other = 60;
+    assert_in_range(singly(10000, true), 9000, 9999);
+    assert_int_equal(race_way(race.turn), RACE_OTHER);
+}
+
+static void test_the_faster_way_is_found_in_streams(void **state)
+{
+    (void)state;
+    other = 60;
+    assert_in_range(streams(1000, 16), 14000, 15999);
+    setup(state);
+    usual = 60;
+    assert_in_range(streams(1000, 16), 1, 1600);
+}
+
+static void test_a_slow_way_is_tried_rarely(void **state)
+{
+    (void)state;
+    other = 300;
+    singly(10000, true);
+    assert_in_range(singly(100000, true), 1, 500);
+}
+
+static void test_changes_are_found(void **state)
+{
+    (void)state;
+    singly(20000, true);
+    usual = 150; /* the other one is better now */
+    assert_in_range(singly(1000, true), 700, 1000);
+    other = 300;
+    assert_in_range(singly(1000, true), 1, 300);
+}
+
+static void test_no_trial_without_leave(void **state)
+{
+    (void)state;
+    other = 10;
+    assert_int_equal(singly(10000, false), 0);
+    assert_in_range(singly(1000, true), 900, 1000);
+    assert_in_range(singly(1000, false), 900, 1000); /* it needs none to stay, nor to go back: */
+    usual = 5;
+    assert_in_range(singly(10000, false), 1, 5000);
+}
+
+/* One piece is there to warm up, the next one tells. */
+static void test_who_is_not_there_is_not_waited_for_often(void **state)
+{
+    (void)state;
+    other = race.patience + 1;
+    assert_in_range(singly(64, true), 1, 2);
+    assert_in_range(singly(100000, true), 1, 100);
+}
+
+static void test_who_has_left_is_noticed_at_once(void **state)
+{
+    (void)state;
+    other = 60;
+    singly(10000, true);
+    assert_int_equal(race_way(race.turn), RACE_OTHER);
+    other = 2 * race.patience;
+    assert_in_range(singly(64, true), 1, RACE_BLOCK);
+    assert_int_equal(race_way(race.turn), RACE_USUAL);
+}
+
+/* Another program had the processor. */
+static void test_an_interruption_does_not_matter(void **state)
+{
+    (void)state;
+    other = 60;
+    singly(10000, true);
+    other = 60 * RACE_FAILED * RACE_BLOCK;
+    singly(1, true);
+    other = 60;
+    assert_in_range(singly(1000, true), 900, 1000);
+    usual = 5000;
+    singly(RACE_BLOCK, true);
+    usual = 100;
+    assert_in_range(singly(1000, true), 900, 1000);
+}
+
+static void test_a_neighbour_is_taken_over_from(void **state)
+{
+    struct race neighbour;
+
+    (void)state;
+    other = 60;
+    singly(10000, true);
+    neighbour = race;
+    race_init(&race, &neighbour);
+    assert_true(race_is_known(&race));
+    assert_int_equal(singly(RACE_BLOCK, true), RACE_BLOCK);
+    other = 2 * race.patience;
+    assert_in_range(singly(64, true), 1, 2 * RACE_BLOCK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_the_usual_way_stays_where_it_is_level, setup),
+        cmocka_unit_test_setup(test_the_faster_way_is_found, setup),
+        cmocka_unit_test_setup(test_the_faster_way_is_found_in_streams, setup),
+        cmocka_unit_test_setup(test_a_slow_way_is_tried_rarely, setup),
+        cmocka_unit_test_setup(test_changes_are_found, setup),
+        cmocka_unit_test_setup(test_no_trial_without_leave, setup),
+        cmocka_unit_test_setup(test_who_is_not_there_is_not_waited_for_often, setup),
+        cmocka_unit_test_setup(test_who_has_left_is_noticed_at_once, setup),
+        cmocka_unit_test_setup(test_an_interruption_does_not_matter, setup),
+        cmocka_unit_test_setup(test_a_neighbour_is_taken_over_from, setup),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
