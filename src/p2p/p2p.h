@@ -8,7 +8,6 @@
  *   receive.c     what is remembered of those that several packets bring
  *   hold.c        messages for ids that are not registered yet
  *   rendezvous.c  data that is pulled by the receiver or pushed on its request
- *   race.c        which of the two is faster
  *   message.c     messages of the library's own
  *   operation.c   the queue of a peer
  *   rma*.c        one-sided transfers, see rma.h
@@ -36,12 +35,12 @@
 #include "context/context.h"
 #include "p2p/handle.h"
 #include "p2p/operation.h"
-#include "p2p/race.h"
 #include "type/type.h"
 #include "util/hash.h"
 #include "util/list.h"
 #include "util/pool.h"
 #include "util/probe.h"
+#include "util/race.h"
 
 /* No message is larger: sums of sizes below this cannot overflow. */
 #define MESSAGE_BYTES_MAX ((size_t)1 << 62)

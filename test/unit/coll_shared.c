@@ -25,12 +25,13 @@ enum {
     FLIGHT = 3, /* collectives started before the first one is waited for */
 };
 
-/* As the seed says: whether members reach each other's memory. */
+/* As the seed says: whether members reach each other's memory, unless slots are faster. */
 static void team_reach(struct team *team)
 {
     for (uint32_t i = 0; i < team->size; i++) {
         team->member[i].arena.copy = copy_between;
         team->member[i].arena.direct_bytes = seed_now % 4 == 0 ? 0 : 2048;
+        team->member[i].shared.races = seed_now % 2 == 1;
     }
 }
 
@@ -463,11 +464,63 @@ static void by_threads(void **unused)
     }
 }
 
+/* ---- the first member tries slots, where all could reach each other ---- */
+
+static unsigned copies;
+
+static int copy_counted(const struct arena *arena, uint32_t member, bool put, void *near,
+                        uint64_t far, size_t bytes)
+{
+    copies += bytes != 0;
+    return copy_between(arena, member, put, near, far, bytes);
+}
+
+static void races_of(enum shared_kind kind)
+{
+    enum {
+        MEMBERS = 3,
+        RUNS = 30
+    };
+    static struct operation operation[MEMBERS];
+    static struct team team;
+    struct plan plan = {.call = {.kind = kind, .bytes = 3 * (uint64_t)BUFFER, .unit = 1}};
+    unsigned direct = 0;
+
+    seed_now = 1;
+    team_open(&team, MEMBERS, 4, false);
+    team_reach(&team);
+    for (uint32_t rank = 0; rank < MEMBERS; rank++)
+        team.member[rank].arena.copy = copy_counted;
+    for (int i = 0; i < RUNS; i++) {
+        copies = 0;
+        for (uint32_t rank = 0; rank < MEMBERS; rank++) {
+            operation_fill(&operation[rank], &plan, rank, MEMBERS);
+            operation_start_at(&operation[rank], &team.member[rank], &plan, (uint64_t)i);
+        }
+        pass_often(&team, 0, MEMBERS);
+        for (uint32_t rank = 0; rank < MEMBERS; rank++) {
+            assert_true(operation[rank].complete);
+            operation_check(&operation[rank], &plan, rank, MEMBERS);
+        }
+        direct += copies != 0;
+    }
+    assert_in_range(direct, 1, RUNS - 1);
+    assert_null(team.member[0].arena.race);
+    team_close(&team);
+}
+
+static void racing(void **unused)
+{
+    (void)unused;
+    races_of(SHARED_ALLGATHER);
+    races_of(SHARED_ALLTOALL);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_seed),  cmocka_unit_test(ahead),      cmocka_unit_test(disagreeing),
-        cmocka_unit_test(skipping), cmocka_unit_test(by_threads),
+        cmocka_unit_test(skipping), cmocka_unit_test(by_threads), cmocka_unit_test(racing),
     };
 
     for (int i = 1; i + 1 < argc; i += 2) {

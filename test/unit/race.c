@@ -4,7 +4,7 @@
  *
  * Run: timeout=30
  */
-#include "p2p/race.h"
+#include "util/race.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -491,6 +491,7 @@ void arena_drop(struct arena *arena)
     take_out(arena);
     list_remove(&arena->active);
     free(arena->endpoints);
+    free(arena->races);
     free(arena);
 }
 
@@ -547,6 +548,8 @@ int shared_attach(struct context *context)
     shared->stream_bytes = option_bytes(OPT_COLL_SHARED_STREAM);
     shared->relay_bytes = option_bytes(OPT_COLL_SHARED_RELAY);
     shared->direct_bytes = option_bytes(OPT_COLL_SHARED_DIRECT);
+    shared->races =
+        option_source(OPT_COLL_SHARED_DIRECT) == OPTION_FROM_DEFAULT && !context->core->simulated;
     shared->tree_radix = (uint32_t)option_int(OPT_COLL_SHARED_RADIX);
     shared->tree_members = (uint32_t)option_int(OPT_COLL_SHARED_TREE);
     gauge_init(&shared->gauges[0], SLOT_DEAR_NS);

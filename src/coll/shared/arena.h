@@ -42,6 +42,7 @@
 #include "util/gauge.h"
 #include "util/list.h"
 #include "util/pool.h"
+#include "util/race.h"
 
 /*
  * Slices that there is room for; those that are not used are address space only. In a crowded arena
@@ -156,6 +157,9 @@ struct arena {
     uint16_t relays;       /* ... and so, 0 else, see relay.c */
     uint64_t relay_bytes;  /* data from which they are used; 0: never */
     uint64_t direct_bytes; /* see shared.direct_bytes, as the leader has it */
+    struct race *races;    /* of direct.c: first member, NULL until needed */
+    struct race *race;     /* that the first machine takes part in; NULL: none */
+    uint32_t race_ticket;
     arena_copier *copy;
     struct arena_processor *seat; /* crowded: where this member arrived last, or NULL */
     bool closing;                 /* the group has gone */
@@ -304,6 +308,7 @@ struct shared {
     size_t stream_bytes;    /* copies into slots of so much may go past the cache; see gauge.h */
     uint64_t relay_bytes;   /* by the square of a relay's length: of an arena's */
     uint64_t direct_bytes;  /* data from which members reach for each other's memory; 0: never */
+    bool races;             /* ... or not, if slots are faster */
     struct gauge gauges[2]; /* of copies of less than SHARED_MUCH, and of more */
     struct list arenas;
     struct arena *buckets[ARENA_BUCKETS]; /* the same, by identity, latest first */

@@ -435,6 +435,8 @@ HOT static int run_arena(struct arena *arena)
         }
         if (unlikely(result != PAMI_SUCCESS))
             shared_revoke(machine);
+        if (unlikely(arena->race != NULL))
+            shared_race_ends(arena, machine->call.bytes);
         list_remove(&machine->link);
         events++;
         machine->done(machine, result);

@@ -104,6 +104,9 @@ bool shared_is_direct(const struct shared_machine *machine);
 /* True: complete, failed, or or to go through slots. */
 bool shared_run_direct(struct shared_machine *machine);
 
+/* The first machine, which takes part in arena->race, is complete. */
+void shared_race_ends(struct arena *arena, size_t bytes);
+
 /* Before a machine ends without the others: from here on none of them writes to its buffers. */
 void shared_revoke(const struct shared_machine *machine);
 

@@ -1,7 +1,7 @@
 /*
  * The faster of two ways, see race.h.
  */
-#include "p2p/race.h"
+#include "util/race.h"
 
 #include "util/clock.h"
 #include "util/minmax.h"

@@ -1,19 +1,19 @@
 /*
  * Race: of two ways of the same work, which is the faster one here?
  *
- * Whether the receiver had better read large data out of the sender's memory, or have it sent in
- * packets, depends on the machine by a factor of two to either side, on how far apart the two
- * processors are at the moment, and on whether the sender is there to send. So both are tried and
- * the time counted in which work was under way, in blocks of a few pieces of work: of single ones
- * the time from their beginning to their end, of streams what one costs beside the others.
+ * Whether large data is better read out of another task's memory, or sent in packets, depends on
+ * the machine by a factor of two to either side, on how far apart the two processors are at the
+ * moment, and on whether the sender is there to send. So both are tried and the time counted in
+ * which work was under way, in blocks of a few pieces of work: of single ones the time from their
+ * beginning to their end, of streams what one costs beside the others.
  *
  * The usual way begins. The other one is tried now and then, more and more rarely while it loses,
  * and again soon when the cost of the way in use has changed, as where a virtual machine moves.
  * A trial ends at once where the other way, which needs the other end, is much too slow, and so
  * does its use. One owner, no locks.
  */
-#ifndef LIBPAMI_P2P_RACE_H
-#define LIBPAMI_P2P_RACE_H
+#ifndef LIBPAMI_UTIL_RACE_H
+#define LIBPAMI_UTIL_RACE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,6 +75,13 @@ uint32_t race_begin(struct race *race, uint64_t ticks, bool may_try);
 static inline enum race_way race_way(uint32_t ticket)
 {
     return ticket % 2 == 0 ? RACE_USUAL : RACE_OTHER;
+}
+
+/* What is under way, if it is a single piece of work, has only waited so far. */
+static inline void race_waited(struct race *race, uint64_t ticks)
+{
+    if (race->active == 1)
+        race->since = ticks;
 }
 
 /* It has ended. */
