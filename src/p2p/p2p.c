@@ -127,7 +127,6 @@ static struct peer *peer_new(struct p2p *p2p, uint32_t endpoint, unsigned how, i
     if (peer == NULL)
         return NULL;
     peer->endpoint = endpoint;
-    peer->attends = true;
     list_init(&peer->queue);
     list_init(&peer->blocked);
     list_init(&peer->receives);

@@ -108,7 +108,6 @@ struct peer {
     size_t outstanding;       /* operations of this epoch that are not complete */
     struct list fences;       /* struct fence_wait of earlier epochs, oldest first */
     struct race *races;       /* RACE_CLASSES of them, NULL until needed */
-    bool attends;             /* has taken part in the last joint copy, if there was any */
 };
 
 /* The source of a typed send. */

@@ -87,8 +87,6 @@ static void get_done(struct transfer *transfer, int error)
 
     receive->fetching = false;
     if (error == 0) {
-        if (transfer->own != 0)
-            receive->peer->attends = transfer->own != receive->bounce_bytes;
         if (landed(receive, receive->bounce_bytes))
             receive_finish(p2p, receive, PAMI_SUCCESS);
     } else if (receive->peer->gone || error == -EPIPE) {
@@ -209,7 +207,7 @@ static bool push_pays(struct p2p *p2p, struct receive *receive)
     receive->race = race_of(peer, receive->data_bytes);
     if (receive->race == NULL)
         return false;
-    receive->race_ticket = race_begin(receive->race, clock_ticks(), peer->attends);
+    receive->race_ticket = race_begin(receive->race, clock_ticks());
     return race_way(receive->race_ticket) == RACE_OTHER;
 }
 

@@ -147,14 +147,11 @@ static void give_up(struct race *race)
     }
 }
 
-uint32_t race_begin(struct race *race, uint64_t ticks, bool may_try)
+uint32_t race_begin(struct race *race, uint64_t ticks)
 {
-    enum race_way way = standing(race);
-
-    if (race->trial == 0 && race->rest == 0 && race->cost[way] != 0 &&
-        (may_try || way == RACE_OTHER))
+    if (race->trial == 0 && race->rest == 0 && race->cost[standing(race)] != 0)
         trial_begin(race);
-    if (race->active++ == 0)
+    if (race->active++ == 0 && ticks > race->follows)
         race->since = ticks;
     return race->turn;
 }
@@ -193,4 +190,6 @@ void race_end(struct race *race, uint32_t ticket, uint64_t ticks, size_t bytes)
             block_end(race, (uint32_t)cost);
     }
     race->since = ticks;
+    race->follows = ticks + (uint64_t)(bytes >> 10) * RACE_GAP_NS * race->patience /
+                                (1000 * (uint64_t)RACE_PATIENCE_US);
 }

@@ -5,7 +5,8 @@
  * the machine by a factor of two to either side, on how far apart the two processors are at the
  * moment, and on whether the sender is there to send. So both are tried and the time counted in
  * which work was under way, in blocks of a few pieces of work: of single ones the time from their
- * beginning to their end, of streams what one costs beside the others.
+ * beginning to their end, of streams what one costs beside the others. Short gaps count as well:
+ * in a stream that is what the way leaves to other work.
  *
  * The usual way begins. The other one is tried now and then, more and more rarely while it loses,
  * and again soon when the cost of the way in use has changed, as where a virtual machine moves.
@@ -35,6 +36,9 @@
 #define RACE_FAILED 4u
 #define RACE_FALLS_MOST 16u
 
+/* Gaps count that are no longer than so much for each KiB of the work before. */
+#define RACE_GAP_NS 500u
+
 enum race_way {
     RACE_USUAL,
     RACE_OTHER,
@@ -55,6 +59,7 @@ struct race {
     uint32_t before;          /* of those, begun before the last turn */
     uint32_t ends, wanted;    /* in this block */
     uint64_t patience;        /* ticks */
+    uint64_t follows;         /* work that begins until then follows without a gap that matters */
     uint64_t since, busy;     /* busy: ticks in this block until `since` */
     uint64_t bytes;           /* of the ends in this block */
 };
@@ -68,9 +73,8 @@ static inline bool race_is_known(const struct race *race)
     return race->pause != 0;
 }
 
-/* Work begins. Returns a ticket, which says by which way. `may_try`: now may be a good time for a
- * trial. */
-uint32_t race_begin(struct race *race, uint64_t ticks, bool may_try);
+/* Work begins. Returns a ticket, which says by which way. */
+uint32_t race_begin(struct race *race, uint64_t ticks);
 
 static inline enum race_way race_way(uint32_t ticket)
 {

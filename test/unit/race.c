@@ -18,21 +18,24 @@
 static struct race race;
 static uint64_t now;
 
+/* Between pieces of work: so long that it does not count. */
+static uint64_t pause;
+
 /* What a piece of 1 KiB takes either way, in ticks. */
 static uint64_t usual, other;
 
 /* Pieces of work one after the other; how many of them go the other way. */
-static unsigned singly(unsigned count, bool may_try)
+static unsigned singly(unsigned count)
 {
     unsigned others = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        uint32_t ticket = race_begin(&race, now, may_try);
+        uint32_t ticket = race_begin(&race, now);
 
         others += race_way(ticket) == RACE_OTHER;
         now += race_way(ticket) == RACE_OTHER ? other : usual;
         race_end(&race, ticket, now, KIB);
-        now += 50; /* nothing is under way: of no consequence */
+        now += pause; /* nothing is under way: of no consequence */
     }
     return others;
 }
@@ -46,7 +49,7 @@ static unsigned streams(unsigned count, unsigned many)
         uint32_t tickets[64];
 
         for (unsigned k = 0; k < many; k++) {
-            tickets[k] = race_begin(&race, now, true);
+            tickets[k] = race_begin(&race, now);
             others += race_way(tickets[k]) == RACE_OTHER;
         }
         for (unsigned k = 0; k < many; k++) {
@@ -62,6 +65,7 @@ static int setup(void **state)
     (void)state;
     race_init(&race, NULL);
     now = 1000;
+    pause = race.patience;
     usual = other = 100;
     return 0;
 }
@@ -69,7 +73,7 @@ static int setup(void **state)
 static void test_the_usual_way_stays_where_it_is_level(void **state)
 {
     (void)state;
-    assert_in_range(singly(10000, true), RACE_BLOCK, 400);
+    assert_in_range(singly(10000), RACE_BLOCK, 400);
     assert_int_equal(race_way(race.turn), RACE_USUAL);
 }
 
@@ -77,7 +81,7 @@ static void test_the_faster_way_is_found(void **state)
 {
     (void)state;
     other = 60;
-    assert_in_range(singly(10000, true), 9000, 9999);
+    assert_in_range(singly(10000), 9000, 9999);
     assert_int_equal(race_way(race.turn), RACE_OTHER);
 }
 
@@ -95,29 +99,18 @@ static void test_a_slow_way_is_tried_rarely(void **state)
 {
     (void)state;
     other = 300;
-    singly(10000, true);
-    assert_in_range(singly(100000, true), 1, 500);
+    singly(10000);
+    assert_in_range(singly(100000), 1, 500);
 }
 
 static void test_changes_are_found(void **state)
 {
     (void)state;
-    singly(20000, true);
+    singly(20000);
     usual = 150; /* the other one is better now */
-    assert_in_range(singly(1000, true), 700, 1000);
+    assert_in_range(singly(1000), 700, 1000);
     other = 300;
-    assert_in_range(singly(1000, true), 1, 300);
-}
-
-static void test_no_trial_without_leave(void **state)
-{
-    (void)state;
-    other = 10;
-    assert_int_equal(singly(10000, false), 0);
-    assert_in_range(singly(1000, true), 900, 1000);
-    assert_in_range(singly(1000, false), 900, 1000); /* it needs none to stay, nor to go back: */
-    usual = 5;
-    assert_in_range(singly(10000, false), 1, 5000);
+    assert_in_range(singly(1000), 1, 300);
 }
 
 /* One piece is there to warm up, the next one tells. */
@@ -125,18 +118,18 @@ static void test_who_is_not_there_is_not_waited_for_often(void **state)
 {
     (void)state;
     other = race.patience + 1;
-    assert_in_range(singly(64, true), 1, 2);
-    assert_in_range(singly(100000, true), 1, 100);
+    assert_in_range(singly(64), 1, 2);
+    assert_in_range(singly(100000), 1, 100);
 }
 
 static void test_who_has_left_is_noticed_at_once(void **state)
 {
     (void)state;
     other = 60;
-    singly(10000, true);
+    singly(10000);
     assert_int_equal(race_way(race.turn), RACE_OTHER);
     other = 2 * race.patience;
-    assert_in_range(singly(64, true), 1, RACE_BLOCK);
+    assert_in_range(singly(64), 1, RACE_BLOCK);
     assert_int_equal(race_way(race.turn), RACE_USUAL);
 }
 
@@ -145,15 +138,15 @@ static void test_an_interruption_does_not_matter(void **state)
 {
     (void)state;
     other = 60;
-    singly(10000, true);
+    singly(10000);
     other = 60 * RACE_FAILED * RACE_BLOCK;
-    singly(1, true);
+    singly(1);
     other = 60;
-    assert_in_range(singly(1000, true), 900, 1000);
+    assert_in_range(singly(1000), 900, 1000);
     usual = 5000;
-    singly(RACE_BLOCK, true);
+    singly(RACE_BLOCK);
     usual = 100;
-    assert_in_range(singly(1000, true), 900, 1000);
+    assert_in_range(singly(1000), 900, 1000);
 }
 
 static void test_a_neighbour_is_taken_over_from(void **state)
@@ -162,13 +155,13 @@ static void test_a_neighbour_is_taken_over_from(void **state)
 
     (void)state;
     other = 60;
-    singly(10000, true);
+    singly(10000);
     neighbour = race;
     race_init(&race, &neighbour);
     assert_true(race_is_known(&race));
-    assert_int_equal(singly(RACE_BLOCK, true), RACE_BLOCK);
+    assert_int_equal(singly(RACE_BLOCK), RACE_BLOCK);
     other = 2 * race.patience;
-    assert_in_range(singly(64, true), 1, 2 * RACE_BLOCK);
+    assert_in_range(singly(64), 1, 2 * RACE_BLOCK);
 }
 
 int main(void)
@@ -179,7 +172,6 @@ int main(void)
         cmocka_unit_test_setup(test_the_faster_way_is_found_in_streams, setup),
         cmocka_unit_test_setup(test_a_slow_way_is_tried_rarely, setup),
         cmocka_unit_test_setup(test_changes_are_found, setup),
-        cmocka_unit_test_setup(test_no_trial_without_leave, setup),
         cmocka_unit_test_setup(test_who_is_not_there_is_not_waited_for_often, setup),
         cmocka_unit_test_setup(test_who_has_left_is_noticed_at_once, setup),
         cmocka_unit_test_setup(test_an_interruption_does_not_matter, setup),

@@ -137,7 +137,7 @@ static bool prefers_slots(struct shared_machine *machine)
     arena->race = race_of(arena, &machine->call);
     if (arena->race == NULL)
         return false;
-    arena->race_ticket = race_begin(arena->race, clock_ticks(), true);
+    arena->race_ticket = race_begin(arena->race, clock_ticks());
     return race_way(arena->race_ticket) == RACE_OTHER;
 }
 
