@@ -111,8 +111,8 @@ struct path {
     uint32_t packet_max; /* largest packet body */
     bool local;          /* the destination shares this node's memory */
     bool single_copy;    /* get and put reach any memory of the destination's task */
-    bool may_push;       /* ... but packets may be faster */
     bool unwatched;      /* ... and no tool here minds if others write to this task's memory */
+    bool may_push;       /* ... but packets may be faster */
     bool closed;         /* the destination has left for good; am answers -EPIPE */
     /*
      * The destination's number of lives, and as of when the path was opened; NULL: not told. When

@@ -174,19 +174,19 @@ static int pull(struct p2p *p2p, struct receive *receive)
 static struct race *race_of(struct peer *peer, size_t bytes)
 {
     struct race *race, *like = NULL;
-    size_t class = 0;
+    size_t row = 0;
 
     if (peer->races == NULL)
         peer->races = calloc(RACE_CLASSES, sizeof(*peer->races));
     if (peer->races == NULL)
         return NULL;
-    while (class < RACE_CLASSES - 1 && bytes >= RACE_BYTES << 2 * class)
-        class ++;
-    race = &peer->races[class];
+    while (row < RACE_CLASSES - 1 && bytes >= RACE_BYTES << 2 * row)
+        row++;
+    race = &peer->races[row];
     if (!race_is_known(race)) {
-        if (class != 0 && race_is_known(race - 1))
+        if (row != 0 && race_is_known(race - 1))
             like = race - 1;
-        else if (class != RACE_CLASSES - 1 && race_is_known(race + 1))
+        else if (row != RACE_CLASSES - 1 && race_is_known(race + 1))
             like = race + 1;
         race_init(race, like);
     }

@@ -111,9 +111,9 @@ static uint64_t what_it_can(const struct shared_machine *machine)
  * within a factor of four. */
 static struct race *race_of(struct arena *arena, const struct shared_call *call)
 {
-    size_t class = call->kind == SHARED_ALLREDUCE   ? 0
-                   : call->kind == SHARED_ALLGATHER ? RACE_SIZES
-                                                    : 2 * RACE_SIZES;
+    size_t row = call->kind == SHARED_ALLREDUCE   ? 0
+                 : call->kind == SHARED_ALLGATHER ? RACE_SIZES
+                                                  : 2 * RACE_SIZES;
     uint64_t bytes = arena->direct_bytes;
 
     if (arena->races == NULL)
@@ -121,10 +121,10 @@ static struct race *race_of(struct arena *arena, const struct shared_call *call)
     if (arena->races == NULL)
         return NULL;
     for (size_t i = 1; i < RACE_SIZES && call->bytes / 4 >= bytes; i++, bytes *= 4)
-        class ++;
-    if (!race_is_known(&arena->races[class]))
-        race_init(&arena->races[class], NULL);
-    return &arena->races[class];
+        row++;
+    if (!race_is_known(&arena->races[row]))
+        race_init(&arena->races[row], NULL);
+    return &arena->races[row];
 }
 
 /* The first member decides that slots are to be used, though all could reach each other. */
