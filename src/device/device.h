@@ -201,7 +201,6 @@ struct transfer {
     void (*done)(struct transfer *, int error);
     bool alone; /* the other end waits for it, and does nothing else meanwhile */
     bool joint; /* the other end may do a part of it: it has a processor */
-    size_t own; /* of a joint one, what this end has copied */
 };
 
 /*

@@ -48,7 +48,7 @@
 /* Whether data is better pulled or pushed is found out for sizes below this, and for four times as
  * much by turns: each for itself. */
 #define RACE_BYTES ((size_t)64 << 10)
-#define RACE_CLASSES 5u
+#define RACE_SIZES 5u
 
 /* How a message's data travels. */
 enum message_mode {
@@ -107,7 +107,7 @@ struct peer {
     struct list puts_waiting; /* struct rma, in the order of the calls */
     size_t outstanding;       /* operations of this epoch that are not complete */
     struct list fences;       /* struct fence_wait of earlier epochs, oldest first */
-    struct race *races;       /* RACE_CLASSES of them, NULL until needed */
+    struct race *races;       /* RACE_SIZES of them, NULL until needed */
 };
 
 /* The source of a typed send. */

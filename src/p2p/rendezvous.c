@@ -110,7 +110,6 @@ static int fetch(struct receive *receive, char *to, size_t bytes, size_t *moved)
 
     receive->transfer.done = get_done;
     receive->transfer.joint = p2p_has_processors(receive->context->p2p);
-    receive->transfer.own = 0;
     if (receive->exposure.id == 0)
         return path->port->ops->get(path, to, access.remote, bytes, moved, &receive->transfer);
     return path->port->ops->remote(path, &access, &receive->transfer);
@@ -174,19 +173,17 @@ static int pull(struct p2p *p2p, struct receive *receive)
 static struct race *race_of(struct peer *peer, size_t bytes)
 {
     struct race *race, *like = NULL;
-    size_t row = 0;
+    size_t size = race_size(bytes, RACE_BYTES, RACE_SIZES);
 
     if (peer->races == NULL)
-        peer->races = calloc(RACE_CLASSES, sizeof(*peer->races));
+        peer->races = calloc(RACE_SIZES, sizeof(*peer->races));
     if (peer->races == NULL)
         return NULL;
-    while (row < RACE_CLASSES - 1 && bytes >= RACE_BYTES << 2 * row)
-        row++;
-    race = &peer->races[row];
+    race = &peer->races[size];
     if (!race_is_known(race)) {
-        if (row != 0 && race_is_known(race - 1))
+        if (size != 0 && race_is_known(race - 1))
             like = race - 1;
-        else if (row != RACE_CLASSES - 1 && race_is_known(race + 1))
+        else if (size != RACE_SIZES - 1 && race_is_known(race + 1))
             like = race + 1;
         race_init(race, like);
     }
@@ -240,7 +237,6 @@ static bool moved_by_others(struct p2p *p2p, struct receive *receive)
     if (mover_fetch(&fetch) != 0)
         return false;
     p2p->moved++;
-    receive->transfer.own = 0;
     receive->fetching = true;
     receive->bounce_bytes = fetch.bytes;
     return true;

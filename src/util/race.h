@@ -73,6 +73,17 @@ static inline bool race_is_known(const struct race *race)
     return race->pause != 0;
 }
 
+/* Which of `sizes` races is that of so much work: the first one is below `least`, the next one
+ * below four times that, and so on. */
+static inline size_t race_size(uint64_t bytes, uint64_t least, size_t sizes)
+{
+    size_t size = 0;
+
+    while (size + 1 < sizes && bytes >= least << 2 * size)
+        size++;
+    return size;
+}
+
 /* Work begins. Returns a ticket, which says by which way. */
 uint32_t race_begin(struct race *race, uint64_t ticks);
 

@@ -486,6 +486,9 @@ static void races_of(enum shared_kind kind)
     struct plan plan = {.call = {.kind = kind, .bytes = 3 * (uint64_t)BUFFER, .unit = 1}};
     unsigned direct = 0;
 
+    plan.sums = kind == SHARED_ALLREDUCE;
+    plan.call.op = plan.sums ? PAMI_DATA_SUM : NULL;
+    plan.call.element = TYPE_KIND_UNSIGNED_CHAR;
     seed_now = 1;
     team_open(&team, MEMBERS, 4, false);
     team_reach(&team);
@@ -512,6 +515,7 @@ static void races_of(enum shared_kind kind)
 static void racing(void **unused)
 {
     (void)unused;
+    races_of(SHARED_ALLREDUCE);
     races_of(SHARED_ALLGATHER);
     races_of(SHARED_ALLTOALL);
 }

@@ -18,8 +18,8 @@
 static struct race race;
 static uint64_t now;
 
-/* Between pieces of work: so long that it does not count. */
-static uint64_t pause;
+/* Between pieces of work, after those of either way; at first so long that it does not count. */
+static uint64_t pause, other_pause;
 
 /* What a piece of 1 KiB takes either way, in ticks. */
 static uint64_t usual, other;
@@ -35,7 +35,7 @@ static unsigned singly(unsigned count)
         others += race_way(ticket) == RACE_OTHER;
         now += race_way(ticket) == RACE_OTHER ? other : usual;
         race_end(&race, ticket, now, KIB);
-        now += pause; /* nothing is under way: of no consequence */
+        now += race_way(ticket) == RACE_OTHER ? other_pause : pause;
     }
     return others;
 }
@@ -65,7 +65,7 @@ static int setup(void **state)
     (void)state;
     race_init(&race, NULL);
     now = 1000;
-    pause = race.patience;
+    pause = other_pause = race.patience;
     usual = other = 100;
     return 0;
 }
@@ -93,6 +93,51 @@ static void test_the_faster_way_is_found_in_streams(void **state)
     setup(state);
     usual = 60;
     assert_in_range(streams(1000, 16), 1, 1600);
+}
+
+/* A way that is slower, but leaves more to other work. */
+static void test_short_gaps_count(void **state)
+{
+    (void)state;
+    usual = 60;
+    pause = 100;
+    other = 80;
+    other_pause = 20;
+    assert_in_range(singly(10000), 9000, 9999);
+    setup(state);
+    usual = 60;
+    other = 80;
+    other_pause = race.patience / 2; /* long ones do not */
+    assert_in_range(singly(10000), RACE_BLOCK, 1000);
+}
+
+static void test_waiting_does_not_count(void **state)
+{
+    unsigned others = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 10000; i++) {
+        uint32_t ticket = race_begin(&race, now);
+        bool is_other = race_way(ticket) == RACE_OTHER;
+
+        others += is_other;
+        now += is_other ? 500 : 10;
+        race_waited(&race, now);
+        now += is_other ? 60 : 100;
+        race_end(&race, ticket, now, KIB);
+    }
+    assert_in_range(others, 9000, 9999);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    assert_int_equal(race_size(1, 16, 3), 0);
+    assert_int_equal(race_size(15, 16, 3), 0);
+    assert_int_equal(race_size(16, 16, 3), 1);
+    assert_int_equal(race_size(63, 16, 3), 1);
+    assert_int_equal(race_size(64, 16, 3), 2);
+    assert_int_equal(race_size(UINT64_MAX, 16, 3), 2);
 }
 
 static void test_a_slow_way_is_tried_rarely(void **state)
@@ -170,6 +215,9 @@ int main(void)
         cmocka_unit_test_setup(test_the_usual_way_stays_where_it_is_level, setup),
         cmocka_unit_test_setup(test_the_faster_way_is_found, setup),
         cmocka_unit_test_setup(test_the_faster_way_is_found_in_streams, setup),
+        cmocka_unit_test_setup(test_short_gaps_count, setup),
+        cmocka_unit_test_setup(test_waiting_does_not_count, setup),
+        cmocka_unit_test(test_sizes),
         cmocka_unit_test_setup(test_a_slow_way_is_tried_rarely, setup),
         cmocka_unit_test_setup(test_changes_are_found, setup),
         cmocka_unit_test_setup(test_who_is_not_there_is_not_waited_for_often, setup),

@@ -11,9 +11,9 @@
  * through the slots instead, in the same tick: contributions are as they were. Those to an
  * all-reduce in place are not, and if its memory is such that it may fail, slots are used at once.
  *
- * The first member may as well say that it cannot because slots have turned out faster: between
- * processors that are far from each other, or where system calls are slow (an AMD EPYC, 1 MiB, us,
- * always direct and now: all-reduce 113 and 97, allgather 116 and 101, alltoall 118 and 106).
+ * The first member may as well say that it cannot because slots have turned out faster, as where
+ * system calls are slow (an AMD EPYC, 1 MiB, us, always direct and now: all-reduce 121 and 97,
+ * allgather 124 and 100, alltoall 126 and 107).
  *
  * A member that ends with an error before the others must not be written to any more. It shuts its
  * memory for the tick, then waits until nobody is in the middle of a copy; a writer says that it
@@ -111,20 +111,18 @@ static uint64_t what_it_can(const struct shared_machine *machine)
  * within a factor of four. */
 static struct race *race_of(struct arena *arena, const struct shared_call *call)
 {
-    size_t row = call->kind == SHARED_ALLREDUCE   ? 0
-                 : call->kind == SHARED_ALLGATHER ? RACE_SIZES
-                                                  : 2 * RACE_SIZES;
-    uint64_t bytes = arena->direct_bytes;
+    size_t kind = call->kind == SHARED_ALLREDUCE ? 0 : call->kind == SHARED_ALLGATHER ? 1 : 2;
+    size_t size = race_size(call->bytes, 4 * arena->direct_bytes, RACE_SIZES);
+    struct race *race;
 
     if (arena->races == NULL)
         arena->races = calloc(RACE_KINDS * RACE_SIZES, sizeof(*arena->races));
     if (arena->races == NULL)
         return NULL;
-    for (size_t i = 1; i < RACE_SIZES && call->bytes / 4 >= bytes; i++, bytes *= 4)
-        row++;
-    if (!race_is_known(&arena->races[row]))
-        race_init(&arena->races[row], NULL);
-    return &arena->races[row];
+    race = &arena->races[kind * RACE_SIZES + size];
+    if (!race_is_known(race))
+        race_init(race, NULL);
+    return race;
 }
 
 /* The first member decides that slots are to be used, though all could reach each other. */

@@ -101,7 +101,7 @@ bool shared_relay_is_here(struct shared_machine *machine);
 
 bool shared_is_direct(const struct shared_machine *machine);
 
-/* True: complete, failed, or or to go through slots. */
+/* True: complete, failed, or to go through slots. */
 bool shared_run_direct(struct shared_machine *machine);
 
 /* The first machine, which takes part in arena->race, is complete. */

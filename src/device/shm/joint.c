@@ -205,7 +205,6 @@ bool joint_begin(struct shm_path *path, const struct joint_copy *what)
     }
     joint->copies[index] = *what;
     joint->copies[index].path = path;
-    what->transfer->own = 0;
     joint->count++;
     return true;
 }
@@ -232,13 +231,10 @@ static void finish(struct shm_port *port, struct joint_copy *copy)
     transfer->done(transfer, error);
 }
 
-static int copy_own(struct joint_copy *copy, int64_t index)
+static int copy_own(const struct joint_copy *copy, int64_t index)
 {
-    int error = copy_indexed(copy->path->pid, copy->put, (uint64_t)(uintptr_t)copy->local,
-                             copy->remote, copy->bytes, index);
-
-    copy->transfer->own += piece_at(copy->bytes, index);
-    return error;
+    return copy_indexed(copy->path->pid, copy->put, (uint64_t)(uintptr_t)copy->local, copy->remote,
+                        copy->bytes, index);
 }
 
 /* One piece, or the end. True when something has happened. The copy may be another one then. */
