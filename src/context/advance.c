@@ -27,6 +27,8 @@
 #define YIELD_PASSES 64u
 /* ... and a caller at work is let go: most ask for fewer. */
 #define BUSY_PASSES 1024u
+/* Passes that have found completions and have nothing else at hand look at the ports so often. */
+#define PORTS_PASSES 4u
 /* A port's rest is counted in passes: an event takes about as long as so many. */
 #define EVENT_PASSES 8u
 
@@ -147,10 +149,30 @@ static bool rested(struct port *port, uint32_t events)
     return port->rest == 0;
 }
 
+/*
+ * Whether a pass that has run completions may end at that: who starts operations that are over at
+ * once, and waits for each, then does not pay for a look at what others have sent. One of
+ * PORTS_PASSES looks.
+ */
+static inline bool is_enough(const struct context *context)
+{
+    if ((context->passes + 1) % PORTS_PASSES == 0 || !workqueue_idle(&context->work) ||
+        !list_empty(&context->retries))
+        return false;
+    for (size_t i = 0; i < context->port_count; i++)
+        if (context->ports[i]->unsent)
+            return false;
+    return true;
+}
+
 HOT int context_pass(struct context *context)
 {
     int events = run_completions(context);
 
+    if (events != 0 && is_enough(context)) {
+        context->passes++;
+        return events;
+    }
     if (!workqueue_idle(&context->work))
         events += run_posted(context);
     for (size_t i = 0; i < context->port_count && likely(!context->paused); i++)

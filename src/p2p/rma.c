@@ -13,6 +13,7 @@
 #include "p2p/rma_short.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/move.h"
 
 /* ---- the end of a transfer ---- */
 
@@ -250,7 +251,7 @@ static pami_result_t at_once(const struct rma_call *call, char *remote)
     if (completion_reserve(&call->context->completions, 2) != 0)
         return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
     if (bytes != 0)
-        memmove(call->put ? remote : call->local, call->put ? call->local : remote, bytes);
+        move_bytes(call->put ? remote : call->local, call->put ? call->local : remote, bytes);
     complete(call, RMA_HEAP);
     return PAMI_SUCCESS;
 }

@@ -10,6 +10,7 @@
 #include "p2p/rma.h"
 #include "util/log.h"
 #include "util/minmax.h"
+#include "util/move.h"
 
 static void leave_copies(struct p2p *p2p, struct rma *rma)
 {
@@ -217,7 +218,7 @@ static size_t move_mapped(struct rma *rma, size_t most)
     if (local < remote ? (size_t)(remote - local) < rma->bytes
                        : (size_t)(local - remote) < rma->bytes)
         most = rma->bytes - rma->done;
-    memmove(rma->put ? remote : local, rma->put ? local : remote, most);
+    move_bytes(rma->put ? remote : local, rma->put ? local : remote, most);
     return most;
 }
 

@@ -204,6 +204,51 @@ static void work_for_ever(void)
     job_barrier(&job);
 }
 
+/* An operation on the task's own word, which is over at once: its callback is due. */
+static void start_own(size_t *ended)
+{
+    static long word, one = 1;
+    pami_rmw_t own = {
+        .dest = job_endpoint(&job, job.task, 0),
+        .cookie = ended,
+        .done_fn = on_event,
+        .remote = &word,
+        .value = &one,
+        .operation = PAMI_ATOMIC_ADD,
+        .type = PAMI_TYPE_SIGNED_LONG,
+    };
+
+    CHECK_OK(PAMI_Rmw(job.context[0], &own));
+}
+
+/* Callbacks that are always due keep neither messages nor posted work waiting. */
+static void busy(void)
+{
+    size_t before = received, ended = 0, started;
+    double until;
+    pami_work_t work;
+
+    job_barrier(&job);
+    for (size_t i = 0; i < job.tasks; i++)
+        test_send_immediate(job.context[0], job_endpoint(&job, i, 0), ID, NULL, 0, NULL, 0);
+    until = test_now() + test_limit();
+    for (started = 1; received < before + job.tasks; started++) {
+        start_own(&ended);
+        CHECK_RESULT(test_advance(job.context[0], 1), PAMI_SUCCESS);
+        CHECK_SIZE(ended, started);
+        CHECK(test_now() < until);
+    }
+    runs = 0;
+    for (size_t i = 1; i <= 10; i++, started++) {
+        CHECK_OK(PAMI_Context_post(job.context[0], &work, once, NULL));
+        start_own(&ended);
+        CHECK_RESULT(test_advance(job.context[0], 1), PAMI_SUCCESS);
+        CHECK_SIZE(ended, started);
+        CHECK_SIZE(runs, i);
+    }
+    job_barrier(&job);
+}
+
 static double processor_time(void)
 {
     struct timespec now;
@@ -242,6 +287,7 @@ int main(void)
     nesting();
     if (job.tasks == 1)
         work_for_ever();
+    busy();
     cheap();
     job_finish(&job);
     return 0;

@@ -1,6 +1,6 @@
 /*
  * What the library asks the kernel about memory: may a word be accessed, is it the program's own,
- * where shall pages lie.
+ * where shall pages lie. And moving areas that are large or overlap.
  *
  * Run: timeout=20
  */
@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "util/move.h"
 #include "util/numa.h"
 #include "util/probe.h"
 
@@ -112,12 +113,38 @@ static void places(void **state)
     assert_int_not_equal(numa_place(at, PAGE, 5000), 0);
 }
 
+/* As memmove, whatever overlaps. */
+static void moving(void **state)
+{
+    static const size_t sizes[] = {
+        0, 1, MOVE_PIECE, MOVE_PIECE + 1, 2 * MOVE_PIECE, 3 * MOVE_PIECE + 77};
+    static const size_t ends[] = {0, 1, MOVE_PIECE - 1, MOVE_PIECE, 2 * MOVE_PIECE, 4 * MOVE_PIECE};
+    enum {
+        AREA = 8 * MOVE_PIECE
+    };
+    char *area = malloc(AREA), *expected = malloc(AREA);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (size_t to = 0; to < sizeof ends / sizeof ends[0]; to++)
+            for (size_t from = 0; from < sizeof ends / sizeof ends[0]; from++) {
+                for (uint32_t at = 0, word = 1; at < AREA; at++, word = word * 1664525 + 1013904223)
+                    area[at] = expected[at] = (char)(word >> 24);
+                memmove(expected + ends[to], expected + ends[from], sizes[i]);
+                move_bytes(area + ends[to], area + ends[from], sizes[i]);
+                assert_true(memcmp(area, expected, AREA) == 0);
+            }
+    free(area);
+    free(expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(probing),
         cmocka_unit_test(program),
         cmocka_unit_test(places),
+        cmocka_unit_test(moving),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

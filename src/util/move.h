@@ -1,0 +1,27 @@
+/*
+ * Copying large areas. From some size on C libraries copy in another way, which may be slower: that of
+ * Debian 12 on an AMD EPYC takes 21.7 us for puts of 1 MiB, and 18.7 in pieces (2026-11-24).
+ */
+#ifndef LIBPAMI_UTIL_MOVE_H
+#define LIBPAMI_UTIL_MOVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define MOVE_PIECE ((size_t)128 << 10)
+
+/* As memmove. */
+static inline void move_bytes(char *to, const char *from, size_t bytes)
+{
+    uintptr_t ahead = (uintptr_t)to - (uintptr_t)from; /* modulo 2^64: at least `bytes` if behind */
+
+    for (; bytes > MOVE_PIECE && ahead >= bytes; bytes -= MOVE_PIECE) {
+        memmove(to, from, MOVE_PIECE);
+        to += MOVE_PIECE;
+        from += MOVE_PIECE;
+    }
+    memmove(to, from, bytes);
+}
+
+#endif
