@@ -90,6 +90,11 @@ static bool probe(struct shm_device *device, uint32_t index)
         .iov_len = sizeof(word),
     };
 
+    if (!segment_knows_pid(device->segment, index)) {
+        log_info("no single copy from task %u: it is in another namespace of processes",
+                 member->task);
+        return false;
+    }
     if (shm_copy_memory(member->pid, false, &(struct copy_pieces){&local, &remote, 1, 1}) !=
         (ssize_t)sizeof(word)) {
         log_info("single copy from task %u does not work: %s", member->task, strerror(errno));

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
@@ -25,7 +26,7 @@
 #include "util/option.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x70616d6973656731)
-#define SEGMENT_VERSION 4u
+#define SEGMENT_VERSION 5u
 
 /* Slots and chunks by default: shared among few tasks the rings are deep, among many they are
  * short, so that a task that has talked to all of 64 keeps to a few MiB. Chunks are small and
@@ -322,16 +323,48 @@ static int join(const struct segment_params *params, struct segment *segment, co
     return error;
 }
 
+/* The namespace that process ids of this process are of; 0: not known. */
+static uint64_t pid_space(void)
+{
+    struct stat status;
+
+    return stat("/proc/self/ns/pid", &status) == 0 ? (uint64_t)status.st_ino : 0;
+}
+
+static struct flock lock_of(uint32_t index)
+{
+    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};
+}
+
+bool segment_knows_pid(const struct segment *segment, uint32_t index)
+{
+    return segment_member(segment, index)->pid_space ==
+           segment_member(segment, segment->self)->pid_space;
+}
+
+bool segment_member_ended(const struct segment *segment, uint32_t index)
+{
+    const struct segment_member *member = segment_member(segment, index);
+    struct flock lock = lock_of(index);
+
+    return index != segment->self && member->locked != 0 &&
+           syscall(SYS_fcntl, segment->fd, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK &&
+           atomic_load_explicit(&member->state, memory_order_acquire) == MEMBER_PRESENT;
+}
+
 static void introduce_myself(const struct segment_params *params, struct segment *segment)
 {
     struct segment_member *me = segment_member(segment, segment->self);
-    uint64_t *probe = &segment->layout.magic; /* private memory that lives long enough */
+    struct flock lock = lock_of(segment->self);
 
     me->pid = (int32_t)getpid();
+    me->pid_space = pid_space();
+    me->locked = fcntl(segment->fd, F_SETLK, &lock) == 0;
+    segment->probe = clock_now_ns() << 16 ^ segment->self;
     me->task = params->bootstrap->task;
     me->node = params->bootstrap->node;
-    me->probe_address = (uint64_t)(uintptr_t)probe;
-    me->probe_value = *probe;
+    me->probe_address = (uint64_t)(uintptr_t)&segment->probe;
+    me->probe_value = segment->probe;
     if (sched_getaffinity(0, sizeof(me->cpus), &me->cpus) != 0)
         CPU_ZERO(&me->cpus);
     reserve_heap(segment);

@@ -55,7 +55,9 @@ enum member_state {
 /* What a task tells the others of its host. */
 struct segment_member {
     _Atomic uint32_t state; /* enum member_state */
-    int32_t pid;
+    int32_t pid;            /* ... which means this task in its own namespace only: */
+    uint64_t pid_space;     /* which one that is; 0: not known */
+    uint32_t locked;        /* it holds the lock that segment_member_lives looks at */
     uint32_t task;
     uint32_t node;
     uint64_t probe_address; /* of a word in this task's private memory ... */
@@ -72,7 +74,8 @@ struct segment {
     char *base;
     uint32_t self; /* my index among the members */
     int fd;
-    char *heap; /* my own, closed to everybody until it is used; NULL: no room for it */
+    uint64_t probe; /* in private memory; different in each task of the host */
+    char *heap;     /* my own, closed to everybody until it is used; NULL: no room for it */
     size_t heap_bytes;
 };
 
@@ -92,6 +95,16 @@ struct segment_params {
 int segment_open(const struct segment_params *params, struct segment **segment, char *why,
                  size_t size);
 void segment_close(struct segment *segment);
+
+/* Whether a member's pid means the same process here. */
+bool segment_knows_pid(const struct segment *segment, uint32_t index);
+
+/*
+ * The process of a member has ended, by what the kernel says of a lock that it took on the
+ * segment's file. For where it has no number here, or nothing tells of the end of that: a program
+ * that closes descriptors which are not its own loses the lock as well.
+ */
+bool segment_member_ended(const struct segment *segment, uint32_t index);
 
 /* Whether this process runs under memcheck, which believes what it has seen the process do. */
 bool segment_is_watched(void);

@@ -1,5 +1,7 @@
 /*
  * Who has left: members that died (a pidfd becomes readable) and contexts that were destroyed.
+ * Where there is no pidfd, as in some containers, or the member's number is another process's here,
+ * the kernel is asked about the member's lock instead, see segment_member_ended.
  *
  * A destination that has gone is reported once, and only after everything that it sent before has
  * been delivered: either our inbox was seen empty after the event, or a whole lap has been
@@ -7,6 +9,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,20 +17,27 @@
 #include "device/shm/shm.h"
 #include "util/log.h"
 
-/* In place of a descriptor: the member was dead and reaped before we looked. */
+/* In place of a descriptor: the member is known to be dead, or its lock tells. */
 #define MEMBER_REAPED (-2)
+#define MEMBER_LOCKED (-1)
 
 /* One pidfd per member and process, opened by whoever comes first. */
 static int32_t pidfd_of(struct shm_device *device, uint32_t index)
 {
     const struct segment_member *member = segment_member(device->segment, index);
     int32_t expected = 0;
-    int32_t opened = (int32_t)syscall(SYS_pidfd_open, member->pid, 0);
-    int32_t value = opened >= 0 ? opened + 1 : errno == ESRCH ? MEMBER_REAPED : -1;
+    int32_t opened = -1;
+    int32_t value = MEMBER_LOCKED;
 
-    /* Already reaped: a descriptor that is never readable would hide that. */
-    if (opened < 0 && errno == ESRCH)
-        log_debug("task %u is gone already", member->task);
+    if (segment_knows_pid(device->segment, index)) {
+        opened = (int32_t)syscall(SYS_pidfd_open, member->pid, 0);
+        /* Already reaped: a descriptor that is never readable would hide that. */
+        if (opened < 0 && errno == ESRCH)
+            log_debug("task %u is gone already", member->task);
+        else if (opened < 0)
+            log_info("the end of task %u is told by its lock: %s", member->task, strerror(errno));
+        value = opened >= 0 ? opened + 1 : errno == ESRCH ? MEMBER_REAPED : MEMBER_LOCKED;
+    }
     if (!atomic_compare_exchange_strong(&device->watched[index], &expected, value)) {
         if (opened >= 0)
             close(opened);
@@ -76,6 +86,15 @@ bool shm_member_is_dead(struct shm_port *port, uint32_t member)
     return false;
 }
 
+static void look_at_lock(struct shm_device *device, uint32_t member)
+{
+    int32_t expected = MEMBER_LOCKED;
+
+    if (atomic_load(&device->watched[member]) == expected &&
+        segment_member_ended(device->segment, member))
+        atomic_compare_exchange_strong(&device->watched[member], &expected, MEMBER_REAPED);
+}
+
 /* Ask the kernel about all watched members at once. */
 static void look(struct shm_port *port)
 {
@@ -86,6 +105,9 @@ static void look(struct shm_port *port)
         syscall(SYS_ppoll, port->watch, port->watch_count, &now, NULL, (size_t)0) <= 0)
         for (uint32_t i = 0; i < port->watch_count; i++)
             port->watch[i].revents = 0;
+    for (uint32_t i = 0; i < port->watch_count; i++)
+        if (port->watch[i].fd < 0)
+            look_at_lock(port->device, port->watch_member[i]);
 }
 
 /* All that the path's destination sent before it left has been delivered. */
