@@ -203,7 +203,7 @@ struct p2p {
     struct rma_batch *batch; /* NULL until needed */
     int32_t pid;
     bool continuing;     /* inside rma.c's puts_continue */
-    bool touch_directly; /* see rma_target.c */
+    bool copies_refused; /* of this task's own memory by system calls, see rma_target.c */
     bool fencing;        /* between PAMI_Fence_begin and _end */
     size_t rendezvous_bytes;
     bool rendezvous_chosen; /* by the user: devices are not asked for their opinion */

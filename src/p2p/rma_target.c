@@ -207,11 +207,7 @@ static int touch(struct p2p *p2p, bool write, struct walk *walk, char *bytes, si
         if (in_heap(p2p, pieces, count)) {
             touch_directly(write, bytes, pieces, count);
             done = 0;
-        } else if (part / count <= SMALL_PIECE) {
-            if (touch_pages(write, bytes, pieces, count) != 0)
-                return -EFAULT;
-            done = 0;
-        } else if (!p2p->touch_directly) {
+        } else if (part / count > SMALL_PIECE && !p2p->copies_refused) {
             done = copy_own(p2p, write, &own, pieces, count);
             if (done >= 0 || errno == EFAULT || errno == ENOMEM) {
                 if (done != (ssize_t)part)
@@ -219,11 +215,11 @@ static int touch(struct p2p *p2p, bool write, struct walk *walk, char *bytes, si
             } else {
                 log_info("this task may not copy its own memory by system call: %s",
                          strerror(errno));
-                p2p->touch_directly = true;
+                p2p->copies_refused = true;
             }
         }
-        if (done < 0 && p2p->touch_directly)
-            touch_directly(write, bytes, pieces, count);
+        if (done < 0 && touch_pages(write, bytes, pieces, count) != 0)
+            return -EFAULT;
         bytes += part;
         total -= part;
     }

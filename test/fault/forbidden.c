@@ -7,6 +7,9 @@
  * Run: tasks=4 args="EPERM pidfd_open fault/coll_until" timeout=60
  * Run: tasks=3 args="ENOSYS pidfd_open fault/coll_stopped"
  * Run: tasks=3 args="EPERM pidfd_open fault/geometry_dying"
+ * Run: tasks=2 args="EPERM process_vm_readv,process_vm_writev api/rma_faults"
+ * Run: tasks=3 nodes=2 args="ENOSYS process_vm_readv,process_vm_writev api/rma_faults"
+ * Run: tasks=2 args="EPERM process_vm_readv,process_vm_writev api/put"
  * Run: tasks=2 args="EPERM membarrier,futex_waitv,sched_setaffinity api/async_progress"
  * Run: tasks=2 args="ENOSYS membarrier,futex_waitv,mbind,get_mempolicy,getcpu api/async_progress"
  */
