@@ -76,13 +76,13 @@ int shm_watch_member(struct shm_port *port, uint32_t member)
     return 0;
 }
 
-/* As of the last look. */
+/* As of the last look. A descriptor that the program has closed tells nothing. */
 bool shm_member_is_dead(struct shm_port *port, uint32_t member)
 {
     for (uint32_t i = 0; i < port->watch_count; i++)
         if (port->watch_member[i] == member)
             return atomic_load(&port->device->watched[member]) == MEMBER_REAPED ||
-                   (port->watch[i].fd >= 0 && port->watch[i].revents != 0);
+                   (port->watch[i].fd >= 0 && (port->watch[i].revents & POLLIN) != 0);
     return false;
 }
 
