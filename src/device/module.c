@@ -203,10 +203,12 @@ static int ofi_open(const struct device_params *params, struct device **device, 
         return -ENODEV;
     }
     ops = module_load("ofi", why, size);
+    error = ops != NULL ? ops->open(params, device, why, size) : -ENODEV;
+    if (error == -ENODEV)
+        log_warn("the job spans %u nodes, but the network device cannot be opened: %s",
+                 params->bootstrap->nodes, why);
     if (ops != NULL)
-        return ops->open(params, device, why, size);
-    log_warn("the job spans %u nodes, but the network device cannot be opened: %s",
-             params->bootstrap->nodes, why);
+        return error;
     /* Others may have it; all tasks make the same number of fences. */
     error = bootstrap_fence(params->bootstrap);
     return error != 0 ? error : -ENODEV;

@@ -212,6 +212,8 @@ static struct fi_info *best_of(struct fi_info *list, const struct sockaddr_stora
 int ofi_provider_choose(const struct sockaddr_storage *interface, struct ofi_provider *provider,
                         char *why, size_t size)
 {
+    const char *wanted = option_string(OPT_OFI_PROVIDER);
+    const char *allowed = getenv("FI_PROVIDER"); /* to libfabric itself */
     char node[INET6_ADDRSTRLEN];
     int error = -FI_ENODATA;
 
@@ -237,10 +239,12 @@ int ofi_provider_choose(const struct sockaddr_storage *interface, struct ofi_pro
         error = fi_fabric(provider->info->fabric_attr, &provider->fabric, NULL);
     if (error == 0)
         return 0;
-    snprintf(why, size,
-             "no usable libfabric provider on %s%s%s: %s (pami_info --devices lists them)", node,
-             *option_string(OPT_OFI_PROVIDER) != '\0' ? " is " : "",
-             option_string(OPT_OFI_PROVIDER), fi_strerror(-error));
+    snprintf(
+        why, size,
+        "no usable libfabric provider on %s%s%.64s%s%.64s: %s (pami_info --devices lists them)",
+        node, *wanted != '\0' ? ", PAMI_OFI_PROVIDER=" : "", wanted,
+        allowed != NULL ? ", FI_PROVIDER=" : "", allowed != NULL ? allowed : "",
+        fi_strerror(-error));
     ofi_provider_release(provider);
     return -ENODEV;
 }
