@@ -25,4 +25,9 @@ done
 echo '# ... and their ends are noticed'
 run 0 "$pamirun" -n 3 unshare $apart sh -c "$inside" sh "$build/test/fault/coll_until"
 
+echo '# no shared memory between network namespaces: an error at once, with the reason'
+limit=20
+run 1 "$pamirun" -n 2 unshare -rn "$build/examples/hello"
+has err 'cannot join the segment of task 0: Connection refused; it has ended, or is in another network'
+
 finish

@@ -207,7 +207,7 @@ int handoff_fetch(const char *name, uint32_t self, double seconds, int *fd)
     if (connection < 0)
         return -errno;
     while (connect(connection, (struct sockaddr *)&address, length) != 0) {
-        if (errno != EINTR && errno != EAGAIN && errno != ECONNREFUSED)
+        if (errno != EINTR && errno != EAGAIN) /* the maker has been listening since the fence */
             error = -errno;
         else if (clock_now() > end)
             error = -ETIMEDOUT;

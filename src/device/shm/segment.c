@@ -273,12 +273,18 @@ static int make(const struct segment_params *params, struct segment *segment, co
     layout_init(&segment->layout, params);
     fd = make_file(&segment->layout);
     if (fd < 0) {
-        snprintf(why, size, "cannot make a segment of %llu bytes: %s",
+        snprintf(why, size, "cannot make a segment of %llu bytes as a memory file: %s",
                  (unsigned long long)segment->layout.bytes, strerror(-fd));
         return fd;
     }
     error = map(segment, fd);
-    if (error == 0 && params->member_count > 1) {
+    if (error != 0) {
+        close(fd);
+        snprintf(why, size, "cannot map a segment of %llu bytes: %s",
+                 (unsigned long long)segment->layout.bytes, strerror(-error));
+        return error;
+    }
+    if (params->member_count > 1) {
         choose_name(name, sizeof(name), params);
         listener = handoff_listen(name);
         error = listener < 0 ? listener : bootstrap_put(params->bootstrap, key, name);
@@ -318,8 +324,10 @@ static int join(const struct segment_params *params, struct segment *segment, co
     if (fd >= 0 && segment->fd != fd)
         close(fd);
     if (error != 0)
-        snprintf(why, size, "cannot join the segment of task %u: %s", params->members[0],
-                 strerror(-error));
+        snprintf(why, size, "cannot join the segment of task %u: %s%s", params->members[0],
+                 strerror(-error),
+                 error == -ECONNREFUSED ? "; it has ended, or is in another network namespace"
+                                        : "");
     return error;
 }
 
