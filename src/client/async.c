@@ -309,7 +309,8 @@ static struct async_slot *slot_take(const char *function, pami_context_t handle,
 {
     struct client *client = client_of_context(handle);
     struct context *context = handle;
-    const char *cpus = how != NULL && how->cpus != NULL ? how->cpus : option_string(OPT_ASYNC_CPUS);
+    bool by_option = how == NULL || how->cpus == NULL;
+    const char *cpus = by_option ? option_string(OPT_ASYNC_CPUS) : how->cpus;
     int error = 0;
 
     if (client == NULL || client->core.simulated || context->ports[0]->ops->doorbell == NULL) {
@@ -326,8 +327,8 @@ static struct async_slot *slot_take(const char *function, pami_context_t handle,
     }
     pthread_mutex_unlock(&client->async_lock);
     if (error == -EINVAL)
-        *result =
-            error_set(PAMI_INVAL, "%s: cpus: '%s' is not a list of processors", function, cpus);
+        *result = error_set(PAMI_INVAL, "%s: %s: '%.64s' is not a list of processors", function,
+                            by_option ? "PAMI_ASYNC_CPUS" : "cpus", cpus);
     else
         *result = error_set(error_from_errno(error), "%s: no thread can be started: %s", function,
                             strerror(-error));

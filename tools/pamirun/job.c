@@ -463,12 +463,13 @@ static void tasks_start(struct job *job)
     long reader = job->options->stdin_task;
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC), terminal = -1;
     uint32_t i;
-    int err = 0;
+    int err = nothing < 0 ? -errno : 0;
 
-    if (reader >= 0 && isatty(STDIN_FILENO))
+    if (err == 0 && reader >= 0 && isatty(STDIN_FILENO))
         err = input_open(&job->input, &job->loop, &terminal);
-    if (nothing < 0 || err != 0) {
-        say("cannot give the tasks their input: %s", strerror(nothing < 0 ? errno : -err));
+    if (err != 0) {
+        say("cannot give the tasks their input%s: %s", nothing < 0 ? ", /dev/null" : "",
+            strerror(-err));
         status_raise(job, STATUS_TROUBLE);
     }
     for (i = 0; i < options_processes(job->options) && job->status == 0; i++) {
