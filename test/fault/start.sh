@@ -27,4 +27,10 @@ what="limited files"
 [ $? = 1 ] && grep -q "cannot make a segment of .*File too large" "$scratch/err" ||
     complain "a segment larger than files may be"
 
+what="a segment larger than the address space"
+PAMI_SHM_RING_SLOTS=1048576 PAMI_SHM_CHUNKS=1048576 PAMI_SHM_CHUNK_BYTES=16M \
+    "$pamirun" -n 2 "$build/examples/hello" >"$scratch/out" 2>"$scratch/err"
+[ $? = 1 ] && grep -q "cannot map a segment of .*PAMI_SHM_CHUNKS" "$scratch/err" ||
+    complain "no address space"
+
 finish

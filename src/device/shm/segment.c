@@ -280,7 +280,9 @@ static int make(const struct segment_params *params, struct segment *segment, co
     error = map(segment, fd);
     if (error != 0) {
         close(fd);
-        snprintf(why, size, "cannot map a segment of %llu bytes: %s",
+        snprintf(why, size,
+                 "cannot map a segment of %llu bytes: %s (PAMI_NUM_CONTEXTS, PAMI_SHM_RING_SLOTS "
+                 "and PAMI_SHM_CHUNKS make it smaller)",
                  (unsigned long long)segment->layout.bytes, strerror(-error));
         return error;
     }
@@ -305,6 +307,11 @@ static int make(const struct segment_params *params, struct segment *segment, co
     return error;
 }
 
+static void left_during_start(char *why, size_t size, int error)
+{
+    snprintf(why, size, "a task left during start-up: %s", strerror(-error));
+}
+
 static int join(const struct segment_params *params, struct segment *segment, const char *key,
                 char *why, size_t size)
 {
@@ -313,8 +320,11 @@ static int join(const struct segment_params *params, struct segment *segment, co
     int fd = -1;
     int error = bootstrap_fence(params->bootstrap);
 
-    if (error == 0)
-        error = bootstrap_get(params->bootstrap, key, name, sizeof(name));
+    if (error != 0) {
+        left_during_start(why, size, error);
+        return error;
+    }
+    error = bootstrap_get(params->bootstrap, key, name, sizeof(name));
     if (error == 0)
         error = handoff_fetch(name, params->self, seconds, &fd);
     if (error == 0)
@@ -400,7 +410,7 @@ int segment_open(const struct segment_params *params, struct segment **out, char
         introduce_myself(params, segment);
         error = bootstrap_fence(params->bootstrap);
         if (error != 0)
-            snprintf(why, size, "a task left during start-up: %s", strerror(-error));
+            left_during_start(why, size, error);
     }
     if (error != 0) {
         segment_close(segment);
