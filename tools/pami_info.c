@@ -370,5 +370,9 @@ int main(int argc, char **argv)
                 status = EXIT_FAILURE;
     }
     free(questions);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "pami_info: cannot write the output: %s\n", strerror(errno));
+        status = EXIT_FAILURE;
+    }
     return status;
 }

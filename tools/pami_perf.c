@@ -417,5 +417,9 @@ int main(int argc, char **argv)
             progress();
     for (size_t i = 0; i < ways; i++)
         close_lane(&lanes[i]);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "pami_perf: the output could not be written\n");
+        return 1;
+    }
     return tasks < 2 ? 1 : 0;
 }

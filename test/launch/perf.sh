@@ -41,5 +41,12 @@ for wrong in --nonsense '--bytes' '--bytes 0' '--bytes 8-4' '--bytes 8x' '--seco
     "$perf" $wrong 2>/dev/null || status=$?
     [ "$status" = 2 ] || fail "$wrong: status $status"
 done
+for tool in "$BUILD/bin/pamirun -n 2 $perf --bytes 8-8 --seconds 0.001" "$BUILD/bin/pami_info --options"; do
+    status=0
+    # shellcheck disable=SC2086
+    output=$($tool 2>&1 >/dev/full) || status=$?
+    [ "$status" = 1 ] || fail "$tool: status $status where nothing can be written"
+    grep -q 'written\|cannot write' <<<"$output" || fail "$tool does not say that nothing was written"
+done
 "$perf" --help | grep -q -- --calibrate || fail "--help"
 "$perf" --version | grep -q libpami || fail "--version"
