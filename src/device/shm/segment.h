@@ -57,7 +57,7 @@ struct segment_member {
     _Atomic uint32_t state; /* enum member_state */
     int32_t pid;            /* ... which means this task in its own namespace only: */
     uint64_t pid_space;     /* which one that is; 0: not known */
-    uint32_t locked;        /* it holds the lock that segment_member_lives looks at */
+    uint32_t locked;        /* it holds the lock that segment_member_ended looks at */
     uint32_t task;
     uint32_t node;
     uint64_t probe_address; /* of a word in this task's private memory ... */
