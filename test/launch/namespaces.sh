@@ -30,4 +30,8 @@ limit=20
 run 1 "$pamirun" -n 2 unshare -rn "$build/examples/hello"
 has err 'cannot join the segment of task 0: Connection refused; it has ended, or is in another network'
 
+echo '# a file system without /dev/null'
+run 125 unshare -rm sh -c 'mount -t tmpfs none /dev && exec "$@"' sh "$pamirun" -n 2 true
+has err 'cannot give the tasks their input, /dev/null: No such file'
+
 finish
