@@ -103,6 +103,7 @@ struct coll_state {
     struct list reserved;               /* machines of this group that have numbers of their own */
     struct list tickets;                /* numbers for machines that have none yet (ticket.h) */
     struct arena *arena;                /* of shared memory, NULL until used */
+    bool missed_arena;                  /* ... or for want of memory: runs have failed without */
     struct levels *levels;              /* levels.h; NULL until used */
     struct aggregate_member *aggregate; /* of the geometry itself; NULL until used */
     uint32_t term;                      /* ... which is this one: aggregate/ */

@@ -1,12 +1,9 @@
 /*
- * Making arenas, and taking them away; see arena.h.
+ * Arenas: which there are, how they are found and taken away; see arena.h. How members come to have
+ * one is in open.c.
  *
- * The leader allocates, and offers the address to the other members; each maps the leader's heap
- * and answers whether it could; then the leader tells all of them whether the arena is used. An
- * offer may come before its receiver has begun its first collective: it is kept.
- *
- * A member that goes meanwhile makes the leader refuse. Without the leader everything in the arena
- * fails, with word to everybody.
+ * A member that goes while one is being opened makes the leader refuse. Without the leader
+ * everything in the arena fails, with word to everybody.
  *
  * When a group goes, members forget its arenas at once, and say so by a DONE counter that
  * nothing exceeds; the leader keeps the memory until every member has, or has gone.
@@ -15,14 +12,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "coll/coll.h"
 #include "coll/gone.h"
 #include "coll/shared/shared.h"
 #include "p2p/message.h"
 #include "util/hash.h"
-#include "util/log.h"
 #include "util/option.h"
 
 /* A slot that others have read is written past the cache where a copy takes so long for a KiB. Of
@@ -30,232 +25,6 @@
  * past the cache everything together takes twice as long. */
 #define SLOT_DEAR_NS 100u
 #define MUCH_DEAR_NS 200u
-
-enum note_kind {
-    NOTE_OFFER,  /* leader to member: an arena at `address` */
-    NOTE_ANSWER, /* member to leader: mapped (flag), or not */
-    NOTE_COMMIT, /* leader to member: it is used (flag), or not */
-    NOTE_KINDS
-};
-
-struct arena_note {
-    uint64_t identity;
-    uint64_t address;
-    uint64_t buffer_bytes; /* offer */
-    uint64_t direct_bytes;
-    uint64_t relay_bytes;
-    uint16_t kind;
-    uint16_t channel;
-    uint32_t size;
-    uint32_t flag;
-    uint16_t relays;
-    uint16_t slice_mask;
-    uint32_t tree_radix;
-    uint32_t tree_members;
-};
-
-/* An offer that came early. */
-struct arena_offer {
-    struct list link;
-    struct arena_note note;
-};
-
-static void tell(struct arena *arena, uint32_t member, struct arena_note note)
-{
-    note.identity = arena->identity;
-    note.channel = (uint16_t)arena->channel;
-    note.size = arena->size;
-    note.relays = arena->relays;
-    note.slice_mask = (uint16_t)arena->slice_mask;
-    note.direct_bytes = arena->direct_bytes;
-    note.relay_bytes = arena->relay_bytes;
-    note.tree_radix = arena->tree.radix;
-    note.tree_members = arena->tree.members;
-    /* A member that has gone ends its collectives elsewhere. */
-    message_send(arena->shared->context, arena->endpoints[member], MESSAGE_SHARED, &note,
-                 sizeof(note), NULL, 0, NULL, NULL);
-}
-
-/* ---- the leader ---- */
-
-/* The least tick that anybody says. */
-static void say_broken(struct arena *arena)
-{
-    _Atomic uint64_t *word = &arena_head(arena)->count;
-    uint64_t said = 0;
-
-    arena_say_gone(arena);
-    while ((said == 0 || said > arena->broken) &&
-           !atomic_compare_exchange_weak_explicit(word, &said, arena->broken, memory_order_acq_rel,
-                                                  memory_order_acquire))
-        continue;
-}
-
-/* The end of opening. Who has given up meanwhile says so now, where all members look; without an
- * arena there is nothing to say. */
-static void opened(struct arena *arena, bool ready)
-{
-    arena->state = ready ? ARENA_READY : ARENA_FAILED;
-    if (ready && arena->broken != 0)
-        say_broken(arena);
-    if (!ready)
-        arena->broken = 0;
-}
-
-static void commit(struct arena *arena)
-{
-    opened(arena, !arena->refused);
-    for (uint32_t i = 1; i < arena->size; i++)
-        tell(arena, i, (struct arena_note){.kind = NOTE_COMMIT, .flag = !arena->refused});
-    if (arena->refused)
-        log_debug("collectives of geometry %#lx use messages: no shared arena",
-                  (unsigned long)arena->identity);
-}
-
-/* A member has gone, and its answer will not come: messages find out who needs it. Members that
- * have not answered yet are told again when they do. */
-static void refuse(struct arena *arena)
-{
-    arena->refused = true;
-    commit(arena);
-    shared_poll_later(arena);
-}
-
-/* Memory that is not used is address space only, but the program wants that of the heap as well. */
-static int allocate_wide(struct arena *arena, struct device *device)
-{
-    struct shared *shared = arena->shared;
-    size_t buffer = arena->size * shared->wide_most, bytes;
-    int error;
-
-    while (buffer > shared->buffer_bytes &&
-           arena_bytes(buffer, arena->size) > shared->arena_bytes - shared->wide_bytes)
-        buffer = buffer / 2 & ~(size_t)4095;
-    if (buffer <= shared->buffer_bytes)
-        return -ENOSPC;
-    bytes = arena_bytes(buffer, arena->size);
-    error = device->ops->heap_alloc(device, bytes, 4096, -1, &arena->block);
-    if (error != 0)
-        return error;
-    arena->buffer_bytes = buffer;
-    arena->wide_bytes = bytes;
-    shared->wide_bytes += bytes;
-    return 0;
-}
-
-static int allocate(struct arena *arena)
-{
-    struct shared *shared = arena->shared;
-    struct device *device = core_heap_device(shared->context->core);
-    size_t bytes;
-    int error = -ENOSPC;
-
-    if (device == NULL)
-        return -ENODEV;
-    arena_reap(shared);
-    if (arena_is_wide(arena->crowded, arena->size))
-        error = allocate_wide(arena, device);
-    if (error != 0) {
-        arena->buffer_bytes = shared->buffer_bytes;
-        bytes = arena_bytes(arena->buffer_bytes, arena->size);
-        if (bytes > shared->arena_bytes)
-            return -ENOSPC;
-        error = device->ops->heap_alloc(device, bytes, 4096, -1, &arena->block);
-    }
-    if (error != 0)
-        return error;
-    arena->memory = arena->block;
-    memset(arena->memory, 0, arena_control_bytes(arena->size));
-    return 0;
-}
-
-static uint32_t slice_mask_of(const struct arena *arena)
-{
-    uint32_t mask = arena->shared->slice_mask;
-
-    return arena->crowded || mask < ARENA_BUFFERS ? mask : ARENA_BUFFERS - 1;
-}
-
-/* A relay for each processor; a leader that is bound to one cannot tell for the others. Members
- * wait for a turn of each that comes before them in their relay: long relays are for more data. */
-static void set_relays(struct arena *arena)
-{
-    uint32_t processors = cpu_available(), most = (arena->size + 1) / 2, length;
-
-    if (processors < 2)
-        processors = 2;
-    if (most > ARENA_RELAYS)
-        most = ARENA_RELAYS;
-    arena->crowded = true;
-    arena->relays = (uint16_t)(most < processors ? most : processors);
-    length = (arena->size + arena->relays - 1) / arena->relays;
-    if (arena->size > 2)
-        arena->relay_bytes = (uint64_t)length * length * arena->shared->relay_bytes;
-}
-
-static void offer(struct arena *arena)
-{
-    if (arena->shared->context->core->yield == YIELD_SOON)
-        set_relays(arena);
-    arena_set_slices(arena, slice_mask_of(arena));
-    arena->direct_bytes = arena->shared->direct_bytes;
-    arena->tree.radix = arena->shared->tree_radix;
-    arena->tree.members = arena->shared->tree_members;
-    arena_make_tree(arena);
-    arena->refused = allocate(arena) != 0;
-    if (arena->size == 1) {
-        commit(arena);
-        return;
-    }
-    /* Also what there is not (address 0): a member that has not come yet keeps offers only. */
-    for (uint32_t i = 1; i < arena->size; i++)
-        tell(arena, i,
-             (struct arena_note){.kind = NOTE_OFFER,
-                                 .address = (uintptr_t)arena->memory,
-                                 .buffer_bytes = arena->buffer_bytes});
-    if (arena->lost)
-        refuse(arena);
-}
-
-/* ---- the others ---- */
-
-static bool map(struct arena *arena, const struct arena_note *note)
-{
-    struct context *context = arena->shared->context;
-    struct device *device = core_heap_device(context->core);
-    struct heap_view view;
-    uint64_t offset, bytes;
-
-    if (device == NULL || note->address == 0 || note->size != arena->size ||
-        note->buffer_bytes < arena->shared->buffer_bytes ||
-        note->buffer_bytes > arena->size * arena->shared->wide_most ||
-        note->slice_mask >= ARENA_SLICES || note->tree_radix == 0 ||
-        note->tree_radix > ARENA_RADIX || note->relays > arena->size ||
-        device->ops->heap_view(device, endpoint_task(arena->endpoints[0]), &view) != 0)
-        return false;
-    offset = note->address - view.remote;
-    bytes = arena_bytes(note->buffer_bytes, arena->size);
-    if (offset >= view.bytes || bytes > view.bytes - offset)
-        return false;
-    arena->memory = view.local + offset;
-    arena->crowded = note->relays != 0;
-    arena->relays = note->relays;
-    arena_set_slices(arena, note->slice_mask);
-    arena->direct_bytes = note->direct_bytes;
-    arena->relay_bytes = note->relay_bytes;
-    arena->tree.radix = note->tree_radix;
-    arena->tree.members = note->tree_members;
-    arena_make_tree(arena);
-    arena->buffer_bytes = note->buffer_bytes;
-    return true;
-}
-
-static void answer(struct arena *arena, const struct arena_note *note)
-{
-    tell(arena, 0, (struct arena_note){.kind = NOTE_ANSWER, .flag = map(arena, note)});
-}
-
-/* ---- notes ---- */
 
 static struct arena **bucket_of(struct shared *shared, uint64_t identity)
 {
@@ -270,75 +39,6 @@ struct arena *arena_find(struct shared *shared, uint64_t identity, uint32_t chan
            (arena->identity != identity || arena->channel != channel || arena->closing))
         arena = arena->next;
     return arena;
-}
-
-/* Nobody offers twice: without memory it comes again. */
-static void keep_offer(struct shared *shared, const struct arena_note *note, pami_recv_t *recv)
-{
-    struct arena_offer *early = malloc(sizeof(*early));
-
-    if (early == NULL) {
-        message_put_back(shared->context, recv);
-        return;
-    }
-    early->note = *note;
-    list_push_back(&shared->offers, &early->link);
-}
-
-/* There is no arena. */
-static void tell_again(struct arena *arena, uint32_t endpoint)
-{
-    for (uint32_t i = 1; i < arena->size; i++)
-        if (arena->endpoints[i] == endpoint)
-            tell(arena, i, (struct arena_note){.kind = NOTE_COMMIT});
-}
-
-static void on_note(pami_context_t handle, void *cookie, const void *header, size_t header_bytes,
-                    const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
-{
-    struct shared *shared = cookie;
-    struct arena_note note;
-    struct arena *arena;
-
-    (void)handle, (void)data, (void)bytes;
-    if (header_bytes != sizeof(note))
-        return;
-    memcpy(&note, header, sizeof(note));
-    arena = arena_find(shared, note.identity, note.channel);
-    if (note.kind == NOTE_OFFER && arena == NULL)
-        keep_offer(shared, &note, recv);
-    if (arena != NULL && arena->state == ARENA_FAILED && note.kind == NOTE_ANSWER)
-        tell_again(arena, origin);
-    if (arena == NULL || arena->state != ARENA_OPENING)
-        return;
-    if (note.kind == NOTE_OFFER) {
-        answer(arena, &note);
-    } else if (note.kind == NOTE_COMMIT) {
-        opened(arena, note.flag);
-    } else if (note.kind == NOTE_ANSWER) {
-        arena->refused = arena->refused || !note.flag;
-        if (++arena->answers == arena->size - 1)
-            commit(arena);
-    }
-    shared_poll_later(arena);
-}
-
-/* ---- arenas ---- */
-
-static void take_offer(struct arena *arena)
-{
-    struct list *item;
-
-    list_for_each (item, &arena->shared->offers) {
-        struct arena_offer *early = list_entry(item, struct arena_offer, link);
-
-        if (early->note.identity == arena->identity && early->note.channel == arena->channel) {
-            list_remove(item);
-            answer(arena, &early->note);
-            free(early);
-            return;
-        }
-    }
 }
 
 static bool make_scratch(struct shared *shared)
@@ -382,6 +82,28 @@ static int watch(struct arena *arena, const struct group *group)
     return 0;
 }
 
+static void arena_free(struct arena *arena)
+{
+    free(arena->endpoints);
+    free(arena->spare);
+    free(arena->races);
+    free(arena);
+}
+
+/* What the arena owns from the beginning. */
+static bool make_parts(struct arena *arena)
+{
+    size_t each = sizeof(*arena->endpoints) + sizeof(*arena->left) + sizeof(*arena->owed);
+
+    arena->spare = malloc(sizeof(*arena->spare));
+    arena->endpoints = calloc(arena->size, each);
+    if (arena->spare == NULL || arena->endpoints == NULL)
+        return false;
+    arena->left = (bool *)(arena->endpoints + arena->size);
+    arena->owed = (uint8_t *)(arena->left + arena->size);
+    return true;
+}
+
 static struct arena *arena_new(struct shared *shared, const struct group *group)
 {
     struct arena *arena = calloc(1, sizeof(*arena));
@@ -398,12 +120,8 @@ static struct arena *arena_new(struct shared *shared, const struct group *group)
     arena->copy = arena_reach;
     list_init(&arena->machines);
     list_init(&arena->active);
-    arena->endpoints = calloc(group->size, sizeof(*arena->endpoints) + sizeof(*arena->left));
-    if (arena->endpoints != NULL)
-        arena->left = (bool *)(arena->endpoints + group->size);
-    if (arena->endpoints == NULL || watch(arena, group) != 0) {
-        free(arena->endpoints);
-        free(arena);
+    if (!make_parts(arena) || watch(arena, group) != 0) {
+        arena_free(arena);
         return NULL;
     }
     list_push_back(&shared->arenas, &arena->link);
@@ -423,9 +141,9 @@ struct arena *arena_get(struct group *group)
     if (arena == NULL)
         return NULL;
     if (arena->rank == 0)
-        offer(arena);
+        arena_offer(arena);
     else
-        take_offer(arena);
+        arena_take_offer(arena);
     return arena;
 }
 
@@ -447,7 +165,7 @@ void arena_break(struct arena *arena, uint64_t tick)
     if (arena->broken == 0 || arena->broken > tick + 1)
         arena->broken = tick + 1;
     if (arena->state == ARENA_READY)
-        say_broken(arena);
+        arena_say_broken(arena);
     if (!list_empty(&arena->machines))
         shared_poll_later(arena);
 }
@@ -463,7 +181,7 @@ void shared_gone(struct shared *shared, uint32_t endpoint)
             if (arena->endpoints[i] == endpoint)
                 member_has_left(arena, i);
         if (arena->lost && arena->rank == 0 && arena->state == ARENA_OPENING)
-            refuse(arena);
+            arena_refuse(arena);
     }
 }
 
@@ -490,13 +208,13 @@ void arena_drop(struct arena *arena)
     arena->shared->wide_bytes -= arena->wide_bytes;
     take_out(arena);
     list_remove(&arena->active);
-    free(arena->endpoints);
-    free(arena->races);
-    free(arena);
+    arena_free(arena);
 }
 
 bool arena_may_go(const struct arena *arena)
 {
+    if (arena->owes)
+        return false;
     if (arena->block == NULL || arena->state != ARENA_READY)
         return true;
     for (uint32_t i = 0; i < arena->size; i++)
@@ -555,18 +273,16 @@ int shared_attach(struct context *context)
     gauge_init(&shared->gauges[0], SLOT_DEAR_NS);
     gauge_init(&shared->gauges[1], MUCH_DEAR_NS);
     list_init(&shared->arenas);
-    list_init(&shared->offers);
     shared_machines_init(shared);
     shared_runs_init(shared);
     context->shared = shared;
-    message_register(context, MESSAGE_SHARED, on_note, shared);
+    arena_opening_init(shared);
     return 0;
 }
 
 void shared_detach(struct context *context)
 {
     struct shared *shared = context->shared;
-    struct list *item;
 
     if (shared == NULL)
         return;
@@ -580,8 +296,7 @@ void shared_detach(struct context *context)
             arena->block = NULL;
         arena_drop(arena);
     }
-    while ((item = list_pop_front(&shared->offers)) != NULL)
-        free(list_entry(item, struct arena_offer, link));
+    arena_opening_finish(shared);
     pool_finish(&shared->runs);
     free(shared->scratch[0]);
     free(shared->scratch[1]);

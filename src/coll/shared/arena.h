@@ -119,6 +119,7 @@ enum arena_state {
 };
 
 struct shared;
+struct shared_machine;
 struct arena;
 
 /* Runs that have numbers, and so ticks, but are not handed out to machines yet: the first of these
@@ -181,6 +182,9 @@ struct arena {
     struct arena_position near_done;                 /* the neighbours are as far as that */
     struct arena_readers line_readers[ARENA_SLICES]; /* those of `line_used` ... */
     struct arena_readers readers[ARENA_BUFFERS];     /* ... and `used`, if they are of trees */
+    uint8_t *owed; /* what members have still to be told, bits of open.c: in the memory of `left` */
+    bool owes;     /* ... if anything */
+    struct shared_machine *spare; /* owned: for a skip without memory, NULL while it is in use */
 };
 
 /* ---- layout ---- */
@@ -315,6 +319,7 @@ struct shared {
     struct list offers;                   /* of arenas that are not wanted here yet */
     struct list active; /* arenas with machines that have been started, or that are closing */
     struct retry retry; /* on the context's list while `active` is not empty */
+    struct retry owing; /* ... while an arena owes something */
     bool running;       /* inside a look at an arena */
     bool spreads;       /* few tasks share a processor, see processor.c */
     struct pool runs;   /* of row.c */
@@ -384,9 +389,22 @@ void arena_group_closed(struct shared *shared, uint64_t identity);
  * members that have not looked yet. */
 void arena_break(struct arena *arena, uint64_t tick);
 
-/* Nobody looks at a closing arena any more, so that it may be dropped. */
+/* Nobody looks at a closing arena any more, or has to be told of it, so that it may be dropped. */
 bool arena_may_go(const struct arena *arena);
 void arena_drop(struct arena *arena);
+
+/* ---- open.c: how members come to agree that there is one ---- */
+
+/* The leader makes it, and offers it to the others. */
+void arena_offer(struct arena *arena);
+/* Another member looks whether it has been offered. */
+void arena_take_offer(struct arena *arena);
+/* The leader, when a member has gone before all have answered: there is none. */
+void arena_refuse(struct arena *arena);
+/* Those that have broken it say so where all members look. */
+void arena_say_broken(struct arena *arena);
+void arena_opening_init(struct shared *shared);
+void arena_opening_finish(struct shared *shared);
 
 /* Drop those whose group has gone on all members. */
 void arena_reap(struct shared *shared);

@@ -18,7 +18,7 @@ uint64_t arena_look_held(const struct arena *arena)
 
 void shared_hold(struct group *group, struct arena_hold *hold, uint64_t number)
 {
-    struct arena *arena = hold->arena != NULL ? hold->arena : shared_arena(group);
+    struct arena *arena = hold->arena != NULL ? hold->arena : shared_arena(group, number);
 
     if (arena == NULL) /* out of memory: so its runs will find out */
         return;

@@ -309,10 +309,19 @@ static void leave(struct shared_machine *machine)
     shared_publish_done(machine, machine->segments);
 }
 
+/* Nobody reads as another stamp what a slice says of this tick and those before: a later one would
+ * say that members disagree. */
+static void keep_slice(struct arena *arena, uint32_t place, uint64_t tick)
+{
+    arena->line_used[place] = tick + 1;
+    arena->line_readers[place].tick = 0;
+}
+
 /*
  * Ticks up to this one are over, whether this member took part or not: whoever waits for it in one
  * sees the stamp of a later one. A slice is written when all are done with what this member had
- * there; it may be written again at once. False: not all are.
+ * there. It may be written again at once, unless there was an error: then all must be done with
+ * these ticks before. False: not all are.
  */
 static bool run_skip(struct shared_machine *skip)
 {
@@ -330,9 +339,9 @@ static bool run_skip(struct shared_machine *skip)
             atomic_store_explicit(
                 &arena_line(arena, (enum arena_kind)kind, skip->posted, arena->rank)->count,
                 shared_failure_stamp(skip), memory_order_release);
+        if (skip->failure == PAMI_ERROR)
+            keep_slice(arena, (uint32_t)skip->posted, skip->tick);
     }
-    if (skip->failure == PAMI_ERROR) /* a later stamp would say that they disagree */
-        arena->line_used[arena_place(arena, skip->tick)] = skip->tick + 1;
     if (skip->counted)
         shared_arrive(skip, skip->tick - GROUP_BLOCK); /* of the collective itself */
     return true;
@@ -529,7 +538,7 @@ void shared_drop(struct arena *arena)
         list_init(item);
         shared_revoke(machine);
         if (machine->row == NULL)
-            free(machine);
+            shared_skip_free(machine);
     }
 }
 

@@ -325,19 +325,30 @@ static bool reads_later(const struct shared_run *run)
            run->shared.way == TREE;
 }
 
-struct arena *shared_arena(struct group *group)
+/* The first run that has the arena may be behind others that have failed for want of it, and that
+ * other members have there: they wait for this one in ticks that it has never had. */
+static struct arena *make_arena(struct group *group, uint64_t number)
 {
     struct coll_state *state = group->state;
 
-    if (unlikely(state->arena == NULL))
-        state->arena = arena_get(group);
+    state->arena = arena_get(group);
+    if (state->arena != NULL && state->missed_arena)
+        shared_skip_missed(state->arena, number);
+    state->missed_arena = state->arena == NULL;
     return state->arena;
+}
+
+struct arena *shared_arena(struct group *group, uint64_t number)
+{
+    struct arena *arena = group->state->arena;
+
+    return likely(arena != NULL) ? arena : make_arena(group, number);
 }
 
 /* Take the tick of the arena, if it can do this at all. */
 HOT static void take_ticks(struct shared_run *run)
 {
-    struct arena *arena = shared_arena(run->machine.group);
+    struct arena *arena = shared_arena(run->machine.group, run->machine.sequence);
     struct shared_call *call = &run->shared.call;
 
     if (run->again && shared_again(&run->shared, arena_tick(run->machine.sequence))) {

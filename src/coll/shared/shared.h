@@ -158,6 +158,12 @@ void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, bool c
  * geometry itself. */
 void shared_skip_runs(struct shared *shared, uint64_t identity, uint64_t next, pami_result_t why);
 
+/* This member had no memory for the arena, so its runs before the number `next` have failed. */
+void shared_skip_missed(struct arena *arena, uint64_t next);
+
+/* What only says that ticks are over is not needed any more. */
+void shared_skip_free(struct shared_machine *skip);
+
 /* hold.c: the tick of this number is the first that the hold keeps what comes later from, in the
  * group's arena, which is made when there is none; then a later one. And none any more. */
 void shared_hold(struct group *group, struct arena_hold *hold, uint64_t number);
@@ -185,8 +191,9 @@ bool shared_has_not_come(const struct shared_machine *machine, enum arena_kind k
  * messages; see above. */
 bool shared_run_is(const struct machine *machine);
 bool shared_run_fell_back(const struct machine *machine);
-/* The arena of a group, made when there is none. NULL: out of memory. */
-struct arena *shared_arena(struct group *group);
+/* The arena of a group, for the run with this number; made when there is none. NULL: out of memory.
+ */
+struct arena *shared_arena(struct group *group, uint64_t number);
 bool shared_run_is_there(const struct machine *machine);
 bool shared_run_misses(const struct machine *machine, uint32_t endpoint);
 /* So many members with a processor each would go along a tree. */

@@ -6,17 +6,41 @@
 
 #include "coll/shared/shared.h"
 
+/* The arena has one to spare: without it and without memory, all that comes would have to fail. */
+static struct shared_machine *skip_new(struct arena *arena)
+{
+    struct shared_machine *skip = malloc(sizeof(*skip));
+
+    if (skip == NULL) {
+        skip = arena->spare;
+        arena->spare = NULL;
+    }
+    if (skip != NULL)
+        *skip = (struct shared_machine){.arena = arena};
+    return skip;
+}
+
+void shared_skip_free(struct shared_machine *skip)
+{
+    struct arena *arena = skip->arena;
+
+    if (arena->spare == NULL)
+        arena->spare = skip;
+    else
+        free(skip);
+}
+
 /* What only says that ticks are over has no row. */
 static void skip_done(struct shared_machine *skip, pami_result_t result)
 {
     (void)result;
-    free(skip);
+    shared_skip_free(skip);
 }
 
 /* All ticks before that of the stamp, the last one because of `why`. */
 static void skip_before(struct arena *arena, uint64_t stamp, pami_result_t why, bool counts)
 {
-    struct shared_machine *skip = calloc(1, sizeof(*skip));
+    struct shared_machine *skip = skip_new(arena);
     struct list *place = arena->machines.prev;
     uint64_t tick = stamp >> ARENA_CHECK_BITS;
 
@@ -24,7 +48,6 @@ static void skip_before(struct arena *arena, uint64_t stamp, pami_result_t why, 
         arena_break(arena, tick - 1);
         return;
     }
-    skip->arena = arena;
     skip->done = skip_done;
     skip->tick = tick - 1;
     skip->stamp = stamp;
@@ -63,6 +86,11 @@ void shared_skip_runs(struct shared *shared, uint64_t identity, uint64_t next, p
 
     if (arena != NULL)
         skip_before(arena, arena_tick(next) << ARENA_CHECK_BITS, why, false);
+}
+
+void shared_skip_missed(struct arena *arena, uint64_t next)
+{
+    skip_before(arena, arena_tick(next) << ARENA_CHECK_BITS, PAMI_ERROR, false);
 }
 
 void shared_abandon(struct shared_machine *machine, pami_result_t result)
