@@ -15,7 +15,8 @@
 #include "util/error.h"
 
 /* Members may have disagreed about how many parts it has: those of others are over here. */
-static void clean_up(const struct coll_operation *operation, const struct machine *machine)
+static void clean_up(const struct coll_operation *operation, const struct machine *machine,
+                     pami_result_t why)
 {
     const struct group *group = machine->group;
     pami_xfer_type_t type = operation->row->type;
@@ -23,7 +24,7 @@ static void clean_up(const struct coll_operation *operation, const struct machin
         (type == PAMI_XFER_ALLREDUCE || type == PAMI_XFER_BARRIER) && !shared_run_is(machine);
 
     shared_skip(operation->context->shared, group->identity, operation->number + GROUP_BLOCK,
-                counts);
+                why == PAMI_INVAL ? PAMI_INVAL : PAMI_ERROR, counts);
     flight_sweep(&operation->context->coll->flights, group->identity);
 }
 
@@ -47,7 +48,7 @@ HOT static void operation_done(struct machine *machine, pami_result_t result)
     context_keep(context, operation->cb_done, operation->cookie, result);
     list_remove(&operation->link);
     if (unlikely(result != PAMI_SUCCESS))
-        clean_up(operation, machine);
+        clean_up(operation, machine, result);
     else
         look_at_flight(machine->group, operation->number);
     if (likely(result == PAMI_SUCCESS) && repeat_keep(context->coll, operation))

@@ -339,7 +339,7 @@ static bool run_skip(struct shared_machine *skip)
             atomic_store_explicit(
                 &arena_line(arena, (enum arena_kind)kind, skip->posted, arena->rank)->count,
                 shared_failure_stamp(skip), memory_order_release);
-        if (skip->failure == PAMI_ERROR)
+        if (shared_has_error(skip))
             keep_slice(arena, (uint32_t)skip->posted, skip->tick);
     }
     if (skip->counted)

@@ -149,10 +149,12 @@ void shared_abandon(struct shared_machine *machine, pami_result_t result);
  * its group any more. */
 void shared_give_up(struct shared_machine *machine);
 
-/* A collective has failed: other members may have taken ticks for it that this one has not. All
- * before the number `next` are over, in the arenas of the geometry's sub-groups. `counts`: they may
- * count on this one's arrival in the arena of the geometry itself, where it did not run. */
-void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, bool counts);
+/* A collective has failed because of `why`, PAMI_INVAL or PAMI_ERROR: other members may have taken
+ * ticks for it that this one has not. All before the number `next` are over, in the arenas of the
+ * geometry's sub-groups. `counts`: members that disagree may count on this one's arrival in the
+ * arena of the geometry itself, where it did not run. */
+void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, pami_result_t why,
+                 bool counts);
 
 /* The same of a program's composition that has failed because of `why`: in the arena of the
  * geometry itself. */

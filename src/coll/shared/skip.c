@@ -63,7 +63,8 @@ static void skip_before(struct arena *arena, uint64_t stamp, pami_result_t why, 
     shared_poll_later(arena);
 }
 
-void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, bool counts)
+void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, pami_result_t why,
+                 bool counts)
 {
     uint64_t stamp = arena_tick(next) << ARENA_CHECK_BITS;
     struct list *item;
@@ -74,7 +75,7 @@ void shared_skip(struct shared *shared, uint64_t identity, uint64_t next, bool c
         if (arena->identity != identity || arena->closing)
             continue;
         if (arena->channel != 0)
-            skip_before(arena, stamp, PAMI_INVAL, false);
+            skip_before(arena, stamp, why, false);
         else if (counts && arena->crowded && arena->size > 2 && arena->state == ARENA_READY)
             skip_before(arena, stamp, PAMI_INVAL, true);
     }

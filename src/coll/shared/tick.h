@@ -26,12 +26,18 @@ void shared_fail_lines(const struct shared_machine *machine);
 bool shared_member_has_come(struct shared_machine *machine, enum arena_kind kind, uint64_t index,
                             uint32_t member);
 
-/* What others read instead of the stamp of a machine that has failed. */
+/* It has failed, but not because members disagree: for want of memory, or as somebody has gone. */
+static inline bool shared_has_error(const struct shared_machine *machine)
+{
+    return machine->failure != PAMI_SUCCESS && machine->failure != PAMI_INVAL;
+}
+
+/* What others read instead of the stamp of a machine that has failed, or whose stamps differ. */
 static inline uint64_t shared_failure_stamp(const struct shared_machine *machine)
 {
     uint64_t tick = machine->stamp & ~(ARENA_CHECK_MASK | ARENA_DISAGREE);
 
-    return tick | (machine->failure == PAMI_ERROR ? ARENA_FAILED_ELSEWHERE : ARENA_DISAGREE);
+    return tick | (shared_has_error(machine) ? ARENA_FAILED_ELSEWHERE : ARENA_DISAGREE);
 }
 
 /* The own slot of the next segment may be written, and with the first one the own lines. */
