@@ -134,6 +134,15 @@ static int make_nodes(struct group *group, struct levels *levels)
     return group_make_sub(group, COLL_CHANNEL_NODES, ranks, group->size, &levels->nodes);
 }
 
+/* What was made before memory ran out: the next attempt makes all of it again. */
+static void drop_groups(struct levels *levels)
+{
+    for (uint32_t set = 0; levels->leaders != NULL && set < levels->sets; set++)
+        group_drop_sub(levels->leaders[set]);
+    group_drop_sub(levels->local);
+    group_drop_sub(levels->nodes);
+}
+
 static int make_groups(struct group *group, struct levels *levels)
 {
     uint32_t depth = depth_of(group), least, most;
@@ -180,6 +189,7 @@ const struct levels *levels_of(struct group *group)
     if (levels == NULL)
         return NULL;
     if (divide(group, levels) != 0 || levels->domains < 2 || make_groups(group, levels) != 0) {
+        drop_groups(levels);
         levels_free(levels);
         return NULL;
     }

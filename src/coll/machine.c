@@ -143,6 +143,14 @@ static void sub_free(struct group_sub *sub)
     free(sub);
 }
 
+void group_drop_sub(struct group *group)
+{
+    if (group == NULL)
+        return;
+    group->state->top->state->subs[group->channel] = NULL;
+    sub_free(container_of(group, struct group_sub, group));
+}
+
 /* `topology` is taken over, also on error. */
 static int make_sub(struct group *parent, uint32_t channel, struct topology *topology,
                     struct group **group)

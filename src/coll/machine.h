@@ -127,6 +127,9 @@ int machine_make(struct group *group, const struct algorithm *row, struct collec
 int group_make_sub(struct group *parent, uint32_t channel, const uint32_t *ranks, uint32_t count,
                    struct group **group);
 
+/* One that has just been made, and not used: as if it had not been. NULL: nothing. */
+void group_drop_sub(struct group *group);
+
 /* The same of `count` ranks, each `step` behind the one before. Takes no time and memory for each
  * member where the parent's topology takes none. */
 int group_make_sub_evenly(struct group *parent, uint32_t channel, uint32_t first, uint32_t step,
