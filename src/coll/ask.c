@@ -36,6 +36,24 @@ static void ask(const struct instance *instance, uint32_t endpoint)
     flight_tell(instance->coll->context, &head, endpoint, FLIGHT_ASK);
 }
 
+/* What has failed, and waits for others to let go of its buffers. */
+static size_t remind(struct context *context, bool now)
+{
+    struct list *item;
+    size_t reminded = 0;
+
+    list_for_each (item, &context->coll->lingering) {
+        struct instance *instance = list_entry(item, struct instance, link);
+
+        if (!instance->ending ||
+            !doubt_grows(&instance->doubt, ((uint64_t)instance->held << 32) + 1, now))
+            continue;
+        step_remind(instance);
+        reminded++;
+    }
+    return reminded;
+}
+
 static size_t look(struct context *context, bool now)
 {
     struct list *item;
@@ -50,7 +68,7 @@ static size_t look(struct context *context, bool now)
         if (++asked == ASK_MOST && !now)
             break;
     }
-    return asked + am_sweep(context) + shared_ask(context->shared, now) +
+    return asked + remind(context, now) + am_sweep(context) + shared_ask(context->shared, now) +
            aggregate_ask(context->coll->aggregate, now);
 }
 

@@ -11,6 +11,7 @@
 #include <pami/pami.h>
 
 #include "coll/algorithm.h"
+#include "coll/debt.h"
 #include "coll/flight.h"
 #include "coll/locality.h"
 #include "coll/repeat.h"
@@ -48,10 +49,11 @@ struct coll_block {
     bool gave_up; /* as in an operation */
 };
 
-/* What a context keeps of the table of algorithms. */
+/* What a context that has groups keeps: of the table of algorithms, and what it owes. */
 struct coll_rows {
     struct select_table select;
     struct repeats repeats;
+    struct debts debts;
     uint64_t ran[COLL_ROWS_MAX]; /* by row */
 };
 

@@ -291,8 +291,10 @@ void flight_tell(struct context *context, const struct flight_head *head, uint32
     if (what & FLIGHT_ABORT)
         answer.word = (answer.word & ~FLIGHT_CHECK_MASK) | gone_word(context);
     answer.word |= what;
-    message_send(context, endpoint, MESSAGE_COLLECTIVE, &answer, sizeof(answer), &nowhere, 0, NULL,
-                 NULL);
+    if (message_send(context, endpoint, MESSAGE_COLLECTIVE, &answer, sizeof(answer), &nowhere, 0,
+                     NULL, NULL) == -ENOMEM &&
+        context->coll->rows != NULL)
+        debts_add(&context->coll->rows->debts, context, &answer, endpoint);
 }
 
 static uint32_t abort_for(pami_result_t why)

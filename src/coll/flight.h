@@ -110,7 +110,7 @@ void flight_sweep(struct flight_table *table, uint64_t identity);
 /* Tell all other members that this one has given a run up; PAMI_INVAL: as members disagree. */
 void flight_abort_all(const struct group *group, uint32_t sequence, pami_result_t why);
 
-/* Tell one. `what`: more flags for the word. */
+/* Tell one; without memory later (debt.h). `what`: more flags for the word. */
 void flight_tell(struct context *context, const struct flight_head *head, uint32_t endpoint,
                  uint32_t what);
 

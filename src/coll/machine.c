@@ -234,6 +234,7 @@ static int group_opened(struct group *group)
         coll->rows = calloc(1, sizeof(*coll->rows));
         if (coll->rows == NULL)
             return -ENOMEM;
+        debts_init(&coll->rows->debts);
         if (select_table_init(&coll->rows->select, group->context->core->choices) != 0) {
             free(coll->rows);
             coll->rows = NULL;
@@ -501,8 +502,10 @@ void coll_detach(struct context *context)
     flight_table_finish(&coll->flights);
     pool_finish(&coll->instances);
     pool_finish(&coll->operations);
-    if (coll->rows != NULL)
+    if (coll->rows != NULL) {
+        debts_finish(&coll->rows->debts);
         select_table_finish(&coll->rows->select);
+    }
     free(coll->rows);
     free(coll);
     context->coll = NULL;

@@ -423,16 +423,31 @@ void step_abort(struct instance *instance)
     }
 }
 
-/* A member that may be reading a message here is told to let go, so it need not want it first. */
-static void hold_for(struct instance *instance, struct slot *slot)
+static void tell_to_let_go(const struct instance *instance, const struct slot *slot)
 {
     const struct flight_head head = head_of(instance);
 
+    flight_tell(instance->coll->context, &head, endpoint_of(instance, slot->phase.to),
+                FLIGHT_ABORT | (instance->result == PAMI_INVAL ? FLIGHT_DISAGREE : 0));
+}
+
+/* A member that may be reading a message here is told to let go, so it need not want it first. */
+static void hold_for(struct instance *instance, struct slot *slot)
+{
     slot->flags |= SLOT_READ;
     instance->held++;
     if (!instance->disagrees)
-        flight_tell(instance->coll->context, &head, endpoint_of(instance, slot->phase.to),
-                    FLIGHT_ABORT | (instance->result == PAMI_INVAL ? FLIGHT_DISAGREE : 0));
+        tell_to_let_go(instance, slot);
+}
+
+void step_remind(const struct instance *instance)
+{
+    for (uint32_t i = instance->complete; i < instance->send_next; i++) {
+        const struct slot *slot = slot_of(instance, i);
+
+        if ((slot->flags & (SLOT_READ | SLOT_SENT)) == SLOT_READ)
+            tell_to_let_go(instance, slot);
+    }
 }
 
 void step_let_go(struct instance *instance)
