@@ -1,8 +1,9 @@
 /*
  * Memory that runs out while aggregation nodes work. A run for which a segment cannot be sent ends
  * on all members, with the right result or with an error, and those after it are right again. So do
- * runs during which any one allocation fails, or up to five in a row: while the members join, while
- * nodes are made, and while they run.
+ * runs during which any one allocation fails, or up to seven in a row: while the members join, while
+ * nodes are made, and while they run; and while they move on to another term, for which a member
+ * that finds no memory waits, as nobody has gone.
  *
  * Run: args="--seeds 150" env="PAMI_COLL_AGGREGATE_SEGMENT=1K" timeout=120
  * Run: args="--seeds 80" env="PAMI_COLL_AGGREGATE_SEGMENT=1K PAMI_COLL_AGGREGATE_RADIX=2"
@@ -37,6 +38,7 @@ static void on_done(pami_context_t context, void *cookie, pami_result_t result)
 
     (void)context;
     CHECK(result != PAMI_INVAL);
+    CHECK(result == PAMI_SUCCESS || strstr(test_error(), "has gone") == NULL);
     call->member->result[call->operation] = result;
     call->member->done++;
 }
@@ -62,11 +64,32 @@ static pami_algorithm_t aggregated(pami_client_t client)
     FAIL("there is no such algorithm");
 }
 
-/* All members call all of them; every one adds up 1s. */
-static void call_all(const struct sim_job *job, const double *ones)
+static void on_updated(pami_context_t context, void *cookie, pami_result_t result)
 {
-    memset(members, 0, sizeof(members));
-    for (size_t o = 0; o < OPERATIONS; o++)
+    (void)context, (void)cookie;
+    CHECK(result == PAMI_SUCCESS);
+}
+
+/* To another term, while runs are under way in this one. */
+static void update_all(const struct sim_job *job)
+{
+    pami_configuration_t wish = {.name = PAMI_GEOMETRY_OPTIMIZE, .value.intval = 1};
+    pami_geometry_t world;
+    pami_result_t result;
+
+    for (size_t i = 0; i < job->tasks; i++) {
+        CALL(PAMI_Geometry_world(job->client[i], &world));
+        while ((result = PAMI_Geometry_update(world, &wish, 1, job->context[i], on_updated,
+                                              NULL)) == PAMI_ENOMEM)
+            CHECK(no_memory.refused != 0);
+        CHECK(result == PAMI_SUCCESS);
+    }
+}
+
+/* All members call operations from..to-1; every one adds up 1s. */
+static void call_some(const struct sim_job *job, const double *ones, size_t from, size_t to)
+{
+    for (size_t o = from; o < to; o++)
         for (size_t i = 0; i < job->tasks; i++) {
             char *into = (char *)members[i].target[o];
             pami_xfer_t xfer = {.cb_done = on_done, .cookie = &calls[i][o]};
@@ -81,9 +104,20 @@ static void call_all(const struct sim_job *job, const double *ones)
                 CHECK(no_memory.refused != 0);
             CHECK(result == PAMI_SUCCESS);
         }
+}
+
+static void settle(const struct sim_job *job)
+{
     job_settle(job);
     for (size_t i = 0; i < job->tasks; i++)
         CHECK(members[i].done == OPERATIONS);
+}
+
+static void call_all(const struct sim_job *job, const double *ones)
+{
+    memset(members, 0, sizeof(members));
+    call_some(job, ones, 0, OPERATIONS);
+    settle(job);
 }
 
 /* Returns how many have failed. */
@@ -130,9 +164,9 @@ static void run(uint64_t seed)
     job_destroy(&job);
 }
 
-/* Allocation number `which` of the first runs fails, and `row` - 1 behind it. Whether there are so
- * many. */
-static bool run_without(size_t which, size_t row, size_t tasks, uint32_t tasks_per_node)
+/* Allocation number `which` of the first runs fails, and `row` - 1 behind it; or, if `moves`, from
+ * an update on that some of them are behind. Whether there are so many. */
+static bool run_without(size_t which, size_t row, size_t tasks, uint32_t tasks_per_node, bool moves)
 {
     static double ones[DOUBLES];
     struct sim_job job;
@@ -145,9 +179,15 @@ static bool run_without(size_t which, size_t row, size_t tasks, uint32_t tasks_p
     config.seed = which + 1;
     config.tasks_per_node = tasks_per_node;
     job_create(&job, &config, tasks, 1);
+    memset(members, 0, sizeof(members));
     no_memory.refused = 0;
+    if (moves) {
+        call_some(&job, ones, 0, OPERATIONS / 2);
+        update_all(&job);
+    }
     refuse_row(which, row);
-    call_all(&job, ones);
+    call_some(&job, ones, moves ? OPERATIONS / 2 : 0, OPERATIONS);
+    settle(&job);
     refused = no_memory.refused;
     failed = check_all(job.tasks);
     CHECK(failed == 0 || refused != 0);
@@ -159,11 +199,11 @@ static bool run_without(size_t which, size_t row, size_t tasks, uint32_t tasks_p
 }
 
 /* All of them in turn; of what is far behind the joining, some. */
-static void run_without_each(size_t row, size_t tasks, uint32_t tasks_per_node)
+static void run_without_each(size_t row, size_t tasks, uint32_t tasks_per_node, bool moves)
 {
     size_t which = 0;
 
-    while (run_without(which, row, tasks, tasks_per_node))
+    while (run_without(which, row, tasks, tasks_per_node, moves))
         which += 1 + which / 64;
     CHECK(which > 50);
 }
@@ -178,10 +218,12 @@ int main(int argc, char **argv)
     }
     for (uint64_t i = 0; i < given.seeds; i++)
         run(given.seed + i);
-    for (size_t row = 1; row <= 5; row++) {
-        run_without_each(row, 2, 1);
-        run_without_each(row, 5, 2);
-        run_without_each(row, 9, 1);
+    for (size_t row = 1; row <= 7; row++) {
+        for (int moves = 0; moves < 2; moves++) {
+            run_without_each(row, 2, 1, moves != 0);
+            run_without_each(row, 5, 2, moves != 0);
+            run_without_each(row, 9, 1, moves != 0);
+        }
     }
     return 0;
 }

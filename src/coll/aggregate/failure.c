@@ -97,6 +97,8 @@ void aggregate_node_fail(struct aggregate_node *node, const struct aggregate_fai
     if (kept != NULL) {
         *kept = *failure;
         list_push_back(&node->failures, &kept->link);
+    } else if (node->forgotten <= failure->number) {
+        node->forgotten = failure->number + 1;
     }
     for (uint32_t i = 0; i < AGGREGATE_RADIX_MAX; i++)
         if (aggregate_child_listens(&node->child[i]) && &node->child[i] != except)

@@ -130,6 +130,7 @@ struct aggregate_node {
     struct list failures;
     struct aggregate_failure spare; /* for when there is no memory */
     bool spare_taken;
+    uint64_t forgotten; /* failures before this number may be missing, for want of memory */
     struct aggregate_child child[]; /* [AGGREGATE_RADIX_MAX] */
 };
 
@@ -163,8 +164,19 @@ struct aggregate_member {
     struct list runs;
 };
 
+/* A message without data that found no memory. */
+struct aggregate_debt {
+    uint32_t endpoint;
+    struct aggregate_wire wire;
+};
+
+#define AGGREGATE_DEBTS 64u
+
 struct aggregate {
     struct context *context;
+    struct aggregate_debt *owed; /* [AGGREGATE_DEBTS], with the first node or member; NULL before */
+    uint32_t owes;               /* ... so many */
+    struct retry retry;          /* while it owes something, or a term waits for memory */
     struct aggregate_manager manager;
     struct list nodes, members;
     uint32_t inside; /* who uses members: they are freed when nobody does, */
@@ -172,10 +184,15 @@ struct aggregate {
     struct aggregate_counts counts;
 };
 
-/* message.c: 0 or -ENOMEM; what has data can then be made up for by a failure of the run, what has
- * none is repeated when somebody asks */
+/* message.c: 0 or -ENOMEM, which contributions and results only can have: their run has to fail.
+ * What else finds no memory is sent later, in its order; what finds no room there either is
+ * repeated when somebody asks, but for LEAVE, which drives others out. */
 int aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
                    const struct aggregate_wire *wire, const void *data, size_t bytes);
+/* 0 or -ENOMEM: there is room for what is owed */
+int aggregate_may_owe(struct aggregate *aggregate);
+/* In the next pass it is looked what can be done that could not be. */
+void aggregate_retry_later(struct aggregate *aggregate);
 
 /* node.c: what arrives for nodes, and what members here have to say */
 int aggregate_node_describe(struct aggregate_member *member, const struct aggregate_tree *tree,

@@ -13,6 +13,96 @@
 
 #define SHORT_BYTES 512u
 
+/* ---- what is owed ---- */
+
+int aggregate_may_owe(struct aggregate *aggregate)
+{
+    if (aggregate->owed == NULL)
+        aggregate->owed = malloc(AGGREGATE_DEBTS * sizeof(*aggregate->owed));
+    return aggregate->owed != NULL ? 0 : -ENOMEM;
+}
+
+void aggregate_retry_later(struct aggregate *aggregate)
+{
+    if (list_empty(&aggregate->retry.link))
+        list_push_back(&aggregate->context->retries, &aggregate->retry.link);
+}
+
+/* The last one that is repeated when somebody asks; NULL: all are LEAVE. */
+static struct aggregate_debt *least_needed(struct aggregate *aggregate)
+{
+    for (uint32_t i = aggregate->owes; i-- != 0;)
+        if (aggregate->owed[i].wire.kind != AGGREGATE_LEAVE)
+            return &aggregate->owed[i];
+    return NULL;
+}
+
+static void owe(struct aggregate *aggregate, uint32_t endpoint, const struct aggregate_wire *wire)
+{
+    struct aggregate_debt *debt = NULL;
+
+    if (aggregate->owed != NULL && aggregate->owes < AGGREGATE_DEBTS)
+        debt = &aggregate->owed[aggregate->owes++];
+    else if (aggregate->owed != NULL && wire->kind == AGGREGATE_LEAVE)
+        debt = least_needed(aggregate);
+    if (debt != NULL)
+        *debt = (struct aggregate_debt){endpoint, *wire};
+    else if (wire->kind == AGGREGATE_LEAVE)
+        log_error("out of memory: aggregation slots at endpoint %u stay taken", endpoint);
+    aggregate_retry_later(aggregate);
+}
+
+/* In their order: what finds no memory keeps those behind it. */
+static void pay(struct aggregate *aggregate)
+{
+    const struct message_place nowhere = {NULL, NULL, 0};
+    uint32_t paid = 0;
+
+    while (paid < aggregate->owes &&
+           message_send(aggregate->context, aggregate->owed[paid].endpoint, MESSAGE_AGGREGATE,
+                        &aggregate->owed[paid].wire, sizeof(struct aggregate_wire), &nowhere, 0,
+                        NULL, NULL) != -ENOMEM)
+        paid++;
+    aggregate->owes -= paid;
+    if (paid != 0 && aggregate->owes != 0)
+        memmove(aggregate->owed, aggregate->owed + paid,
+                aggregate->owes * sizeof(*aggregate->owed));
+}
+
+static int try_again(struct retry *retry, struct context *context)
+{
+    struct aggregate *aggregate = container_of(retry, struct aggregate, retry);
+
+    (void)context;
+    list_remove(&retry->link);
+    aggregate_enter(aggregate);
+    pay(aggregate);
+    if (aggregate->owes != 0)
+        aggregate_retry_later(aggregate);
+    aggregate->unsettled = true;
+    aggregate_exit(aggregate);
+    return 1;
+}
+
+/* ---- sending ---- */
+
+/* A contribution that overtook the word of an earlier run's failure would say that members disagree
+ * about which there are. */
+static bool owes_still(struct aggregate *aggregate)
+{
+    pay(aggregate);
+    return aggregate->owes != 0;
+}
+
+static int no_memory(struct aggregate *aggregate, uint32_t endpoint,
+                     const struct aggregate_wire *wire)
+{
+    if (wire->kind == AGGREGATE_DATA || wire->kind == AGGREGATE_RESULT)
+        return -ENOMEM;
+    owe(aggregate, endpoint, wire);
+    return 0;
+}
+
 int aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
                    const struct aggregate_wire *wire, const void *data, size_t bytes)
 {
@@ -20,6 +110,8 @@ int aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
     char small[sizeof(*wire) + SHORT_BYTES], *message = small;
     int error;
 
+    if (unlikely(aggregate->owes != 0) && owes_still(aggregate))
+        return no_memory(aggregate, endpoint, wire);
     if (bytes > SHORT_BYTES)
         message = malloc(sizeof(*wire) + bytes);
     if (message == NULL)
@@ -33,10 +125,10 @@ int aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
         free(message);
     if (error != -ENOMEM) /* of who has gone p2p tells */
         return 0;
-    if (bytes == 0)
-        log_error("out of memory: a message to endpoint %u is lost", endpoint);
-    return -ENOMEM;
+    return no_memory(aggregate, endpoint, wire);
 }
+
+/* ---- arriving ---- */
 
 /* 0, or -ENOMEM: nothing has been done. */
 static int sort_out(struct aggregate *aggregate, const struct aggregate_wire *wire, uint32_t origin,
@@ -102,6 +194,8 @@ struct aggregate *aggregate_attach(struct context *context)
     };
     list_init(&aggregate->nodes);
     list_init(&aggregate->members);
+    list_init(&aggregate->retry.link);
+    aggregate->retry.run = try_again;
     message_register(context, MESSAGE_AGGREGATE, arrive, aggregate);
     return aggregate;
 }
@@ -115,6 +209,8 @@ void aggregate_detach(struct aggregate *aggregate)
         return;
     list_for_each_safe (item, following, &aggregate->nodes)
         aggregate_node_free(list_entry(item, struct aggregate_node, link));
+    list_remove(&aggregate->retry.link);
+    free(aggregate->owed);
     free(aggregate);
 }
 

@@ -74,7 +74,8 @@ static struct aggregate_node *node_get(struct aggregate *aggregate, uint64_t ide
 
     if (node != NULL)
         return node;
-    node = calloc(1, sizeof(*node) + AGGREGATE_RADIX_MAX * sizeof(node->child[0]));
+    if (aggregate_may_owe(aggregate) == 0)
+        node = calloc(1, sizeof(*node) + AGGREGATE_RADIX_MAX * sizeof(node->child[0]));
     if (node == NULL)
         return NULL;
     node->aggregate = aggregate;
@@ -320,6 +321,8 @@ static void on_waiting(struct aggregate_node *node, const struct aggregate_child
     wire.number = number;
     if (failure != NULL)
         aggregate_node_tell(node, child, failure);
+    else if (slot == NULL && number < node->forgotten)
+        aggregate_node_tell(node, child, &(struct aggregate_failure){.number = number});
     if (failure != NULL || node->state == AGGREGATE_REFUSED ||
         (node->state == AGGREGATE_GRANTED && slot == NULL))
         return;

@@ -131,6 +131,15 @@ static bool is_in_vain(struct aggregate_node *node, struct aggregate_failure *fa
     return false;
 }
 
+/* It may have failed, of which there was no memory to make a note. */
+static bool may_have_failed(const struct aggregate_node *node, struct aggregate_failure *failure)
+{
+    if (likely(failure->number >= node->forgotten))
+        return false;
+    failure->disagrees = false;
+    return true;
+}
+
 static struct aggregate_slot *begin(struct aggregate_node *node, const struct aggregate_wire *wire,
                                     size_t bytes)
 {
@@ -241,7 +250,8 @@ void aggregate_slots_data(struct aggregate_node *node, struct aggregate_child *c
     note(node, child, wire->number);
     slot = find(node, wire->number, wire->segment);
     before = aggregate_node_failure(node, wire->number);
-    if (slot == NULL && before == NULL && !is_in_vain(node, &failure))
+    if (slot == NULL && before == NULL && !may_have_failed(node, &failure) &&
+        !is_in_vain(node, &failure))
         slot = begin(node, wire, bytes);
     if (unlikely(before != NULL)) {
         aggregate_node_tell(node, child, before);

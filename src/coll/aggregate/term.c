@@ -13,7 +13,6 @@
 #include "coll/coll.h"
 #include "geometry/state.h"
 #include "p2p/message.h"
-#include "util/error.h"
 #include "util/option.h"
 
 /* Of a group that is closed: behind all others. */
@@ -138,14 +137,15 @@ static void leave(struct aggregate_member *member)
     aggregate_nodes_pass(aggregate, group);
 }
 
-static void join_late(struct aggregate_member *member)
+/* Without memory it is early still, and what it waits for is a later pass. */
+static bool join_late(struct aggregate_member *member)
 {
     if (join(member) == 0)
-        return;
-    member->state = AGGREGATE_BROKEN;
-    while (!list_empty(&member->runs))
-        aggregate_run_fail(list_entry(member->runs.next, struct aggregate_run, link),
-                           error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"), true);
+        return true;
+    member->state = AGGREGATE_EARLY;
+    member->parent.vertex = AGGREGATE_NONE;
+    aggregate_retry_later(aggregate_of(member));
+    return false;
 }
 
 /* True: something has changed, so there may be more. */
@@ -160,10 +160,9 @@ static bool settle_one(struct aggregate *aggregate)
             leave(member);
             return true;
         }
-        if (member->state == AGGREGATE_EARLY && first_of(aggregate, member->group) == member) {
-            join_late(member);
+        if (member->state == AGGREGATE_EARLY && first_of(aggregate, member->group) == member &&
+            join_late(member))
             return true;
-        }
     }
     return false;
 }
@@ -209,7 +208,7 @@ struct aggregate_member *aggregate_member_of(struct group *group)
 
     if (likely(member != NULL))
         return member;
-    member = calloc(1, sizeof(*member));
+    member = aggregate_may_owe(aggregate) == 0 ? calloc(1, sizeof(*member)) : NULL;
     if (member == NULL)
         return NULL;
     member->group = group;
