@@ -178,19 +178,19 @@ static bool has_contribution(const struct am_part *part)
                                      (part->recv.addr != NULL || !type_is_contiguous(type)));
 }
 
-/* The initiator must not wait for a contribution that there is not. */
-static void refuse(struct context *context, uint32_t origin, const struct am_wire *asked)
+/* The initiator must not wait for a contribution that there is not. False: no memory to say so. */
+static bool refuse(struct context *context, uint32_t origin, const struct am_wire *asked)
 {
     const struct message_place nothing = {.address = NULL};
     struct am_wire wire = *asked;
 
     wire.kind = AM_REFUSAL;
-    message_send(context, origin, MESSAGE_AMCOLLECTIVE, &wire, sizeof(wire), &nothing, 0, NULL,
-                 NULL);
+    return message_send(context, origin, MESSAGE_AMCOLLECTIVE, &wire, sizeof(wire), &nothing, 0,
+                        NULL, NULL) != -ENOMEM;
 }
 
-/* The contribution goes to the initiator. */
-static void contribute(struct am_part *part)
+/* The contribution, or word that there is none: as message_send. */
+static int answer(struct am_part *part)
 {
     struct context *context = part->am->context;
     struct am_wire wire = part->wire;
@@ -202,14 +202,43 @@ static void contribute(struct am_part *part)
     if (has_contribution(part))
         sent = message_send(context, part->origin, MESSAGE_AMCOLLECTIVE, &wire, sizeof(wire),
                             &place, wire.bytes, part_done, part);
-    if (sent == 0)
+    if (sent >= 0 || sent == -ENOMEM)
+        return sent;
+    part->result = error_from_errno(sent);
+    return refuse(context, part->origin, &part->wire) ? MESSAGE_SENT : -ENOMEM;
+}
+
+/* To the initiator; without memory in a later pass. */
+static void contribute(struct am_part *part)
+{
+    struct am *am = part->am;
+    int sent = answer(part);
+
+    if (sent == -ENOMEM) {
+        list_remove(&part->link);
+        list_push_back(&am->owing, &part->link);
+        if (list_empty(&am->retry.link))
+            list_push_back(&am->context->retries, &am->retry.link);
         return;
-    if (sent < 0) {
-        part->result = error_from_errno(sent);
-        refuse(context, part->origin, &part->wire);
     }
-    if (context_complete(context, part_done, part, PAMI_SUCCESS) != 0)
-        part_done(context, part, PAMI_ENOMEM);
+    if (sent != 0 && context_complete(am->context, part_done, part, PAMI_SUCCESS) != 0)
+        part_done(am->context, part, PAMI_ENOMEM);
+}
+
+static int contribute_owed(struct retry *retry, struct context *context)
+{
+    struct am *am = container_of(retry, struct am, retry);
+    struct list *item, owing;
+
+    (void)context;
+    list_remove(&retry->link);
+    list_init(&owing);
+    list_splice_back(&owing, &am->owing);
+    while ((item = list_pop_front(&owing)) != NULL) {
+        list_push_back(&am->parts, item);
+        contribute(list_entry(item, struct am_part, link));
+    }
+    return 1;
 }
 
 void am_part_dispatch(struct am_part *part, struct group *group, const struct am_row *row)
@@ -300,14 +329,14 @@ static void part_lost(pami_context_t context, void *cookie, pami_result_t result
     am_part_free(cookie);
 }
 
-/* Its geometry is over, so no dispatch function will ever see it. */
+/* Its geometry is over, so no dispatch function will ever see it. Without memory it stays. */
 static void part_drop(struct am_part *part)
 {
     const struct message_place nothing = {.address = NULL};
     struct receive *deferred = part->deferred;
 
-    if (part->wire.kind >= AM_GATHER)
-        refuse(part->am->context, part->origin, &part->wire);
+    if (part->wire.kind >= AM_GATHER && !refuse(part->am->context, part->origin, &part->wire))
+        return;
     if (deferred == NULL) {
         am_part_free(part);
         return;
@@ -373,18 +402,16 @@ static void on_message(pami_context_t handle, void *cookie, const void *header, 
     }
     group = geometry_find(context, wire.identity);
     if (unlikely(group == NULL) && geometry_is_over(context, wire.identity)) {
-        if (wire.kind >= AM_GATHER)
-            refuse(context, origin, &wire);
-        if (recv != NULL)
+        if (wire.kind >= AM_GATHER && !refuse(context, origin, &wire))
+            message_put_back(context, recv);
+        else if (recv != NULL)
             message_accept(recv, &(const struct message_place){.address = NULL}, NULL, NULL);
         return;
     }
     part = am_part_new(am, &wire, origin, (const char *)header + sizeof(wire),
                        header_bytes - sizeof(wire));
     if (part == NULL || !take_data(part, data, recv)) {
-        if (wire.kind >= AM_GATHER)
-            refuse(context, origin, &wire);
-        else
+        if (wire.kind < AM_GATHER || !refuse(context, origin, &wire))
             message_put_back(context, recv);
         if (part != NULL)
             am_part_free(part);
@@ -488,6 +515,9 @@ int am_attach(struct context *context)
     list_init(&am->rows);
     list_init(&am->held);
     list_init(&am->parts);
+    list_init(&am->owing);
+    list_init(&am->retry.link);
+    am->retry.run = contribute_owed;
     am_start_init(am);
     context->am = am;
     message_register(context, MESSAGE_AMCOLLECTIVE, on_message, am);
@@ -504,6 +534,8 @@ void am_detach(struct context *context)
     am_start_finish(am);
     parts_free(&am->held);
     parts_free(&am->parts);
+    parts_free(&am->owing);
+    list_remove(&am->retry.link);
     while ((item = list_pop_front(&am->rows)) != NULL)
         free(list_entry(item, struct am_row, link));
     free(am);

@@ -79,9 +79,11 @@ struct am_operation;
 struct am {
     struct context *context;
     struct list rows;
-    struct list held;  /* parts that wait for their geometry or id, oldest first */
-    bool late;         /* some of them may be run, but there was no memory to say so */
-    struct list parts; /* those whose dispatch function has been called */
+    struct list held;   /* parts that wait for their geometry or id, oldest first */
+    bool late;          /* some of them may be run, but there was no memory to say so */
+    struct list parts;  /* those whose dispatch function has been called */
+    struct list owing;  /* ... and whose contribution could not be sent for want of memory, */
+    struct retry retry; /* ... while there are any */
     struct list operations;
     size_t early_bytes, early_limit;
     uint32_t numbers; /* operations begun */

@@ -441,10 +441,10 @@ static void send_to(struct am_operation *operation, const struct am_arguments *a
                         asks ? 0 : operation->bytes, on_sent, operation);
     if (sent < 0 && asks) {
         operation->blocks[rank].begun = true;
-        block_there(&operation->blocks[rank], PAMI_ERROR);
+        block_there(&operation->blocks[rank], error_from_errno(sent));
     }
     if (sent != 0)
-        operation_less(operation, sent < 0 ? PAMI_ERROR : PAMI_SUCCESS);
+        operation_less(operation, sent < 0 ? error_from_errno(sent) : PAMI_SUCCESS);
 }
 
 static bool add_own(struct am_operation *operation, const struct am_arguments *a,

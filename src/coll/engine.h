@@ -109,7 +109,7 @@ void step(struct instance *instance);
 void step_abort(struct instance *instance);
 /* Nothing is to go out of or into the user's memory any more; `held` is what cannot be stopped. */
 void step_let_go(struct instance *instance);
-/* A run that has failed, and still ends: those whose reading holds it up may not have heard that. */
+/* A run that has failed, and still ends: those whose reading holds it up may not have heard it. */
 void step_remind(const struct instance *instance);
 /* This endpoint will send nothing more. Does the run wait for that, in vain? */
 bool step_misses(struct instance *instance, uint32_t endpoint);

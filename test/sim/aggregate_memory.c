@@ -1,9 +1,9 @@
 /*
  * Memory that runs out while aggregation nodes work. A run for which a segment cannot be sent ends
  * on all members, with the right result or with an error, and those after it are right again. So do
- * runs during which any one allocation fails, or up to seven in a row: while the members join, while
- * nodes are made, and while they run; and while they move on to another term, for which a member
- * that finds no memory waits, as nobody has gone.
+ * runs during which any one allocation fails, or up to seven in a row: while the members join,
+ * while nodes are made, and while they run; and while they move on to another term, for which a
+ * member that finds no memory waits, as nobody has gone.
  *
  * Run: args="--seeds 150" env="PAMI_COLL_AGGREGATE_SEGMENT=1K" timeout=120
  * Run: args="--seeds 80" env="PAMI_COLL_AGGREGATE_SEGMENT=1K PAMI_COLL_AGGREGATE_RADIX=2"

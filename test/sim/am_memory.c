@@ -2,7 +2,8 @@
  * Memory that runs out while members of amgathers take their messages: the initiator, which waits
  * for what they contribute, is told, and with the next ones all is right again. While an id is set
  * that messages wait for: they are late, not lost. And while a broadcast arrives, of which nobody
- * would be told: it comes to every member all the same.
+ * would be told: it comes to every member all the same. So does what members contribute, when there
+ * is no memory to send it.
  *
  * Run:
  */
@@ -15,7 +16,8 @@ enum {
     /* What is kept of a message is its header, of a length that nothing else has, and 8 bytes. */
     HEADER = 1003,
     BYTES = HEADER + 8,
-    LONG = 20000, /* of a broadcast that takes several packets */
+    ANSWER = 32 + sizeof(int) + 1, /* what is kept of a contribution: words, data, one more */
+    LONG = 20000,                  /* of a broadcast that takes several packets */
     /* The first growth of a context's ring of completions: from 64 to 128. */
     RING_BYTES = 128 * 24
 };
@@ -241,6 +243,33 @@ static void run(uint64_t seed)
     job_destroy(&job);
 }
 
+/* Ports refuse packets, so that contributions have to be kept, and there is no memory for some. */
+static void answer_late(uint64_t seed)
+{
+    struct sim_job job;
+    pamix_sim_config_t config;
+
+    test_seed = seed;
+    no_memory.luck = (struct dice){seed};
+    PAMIX_Sim_default(&config);
+    config.seed = seed;
+    config.refuse = 0.5;
+    config.retry = 1e-6;
+    job_create(&job, &config, MEMBERS, 1);
+    for (size_t i = 0; i < job.tasks; i++)
+        set_id(&job, i);
+    no_memory.bytes = ANSWER;
+    no_memory.refused = 0;
+    begin(&job, 0);
+    no_memory.one_in = 2;
+    job_settle(&job);
+    no_memory.one_in = 0;
+    CHECK(landed == 1 && failed == 0);
+    for (size_t i = 0; i < job.tasks; i++)
+        CHECK(words[i] == (int)i);
+    job_destroy(&job);
+}
+
 int main(int argc, char **argv)
 {
     struct test_arguments given = test_arguments(argc, argv, 60);
@@ -251,7 +280,9 @@ int main(int argc, char **argv)
     }
     be_late();
     broadcast_all();
-    for (uint64_t i = 0; i < given.seeds; i++)
+    for (uint64_t i = 0; i < given.seeds; i++) {
         run(given.seed + i);
+        answer_late(given.seed + i);
+    }
     return 0;
 }
