@@ -358,9 +358,10 @@ static void barrier_start(struct barrier *barrier, struct member *member, uint64
     shared_start(&barrier->machine);
 }
 
-/* Member 0 skips a barrier that the others have begun. It says so, and all meet in the next one;
- * without memory for that the arena is of no use any more, and the others do not wait for ever. */
-static void skip_one(bool memory)
+/* Member 0 skips a barrier that the others have begun. It says so, and all meet in the next one.
+ * Without memory it has one to spare for that; without that the arena is of no use any more, and
+ * the others do not wait for ever. */
+static void skip_one(bool memory, bool spare)
 {
     enum {
         MEMBERS = 3
@@ -382,20 +383,22 @@ static void skip_one(bool memory)
     }
     pass_often(&team, 0, MEMBERS);
     assert_true(barrier[1].ended == 0 && barrier[2].ended == 0);
+    if (spare)
+        team.member[0].arena.spare = malloc(sizeof(struct shared_machine));
     no_memory = !memory;
-    shared_skip(&team.member[0].shared, 7, 1, false);
+    shared_skip(&team.member[0].shared, 7, 1, PAMI_INVAL, false);
     no_memory = false;
     pass_often(&team, 0, MEMBERS);
     for (uint32_t rank = 1; rank < MEMBERS; rank++) {
         assert_int_equal(barrier[rank].ended, 1);
-        assert_int_equal(barrier[rank].result, memory ? PAMI_INVAL : PAMI_ERROR);
+        assert_int_equal(barrier[rank].result, memory || spare ? PAMI_INVAL : PAMI_ERROR);
     }
     for (uint32_t rank = 0; rank < MEMBERS; rank++)
         barrier_start(&barrier[rank], &team.member[rank], 1);
     pass_often(&team, 0, MEMBERS);
     for (uint32_t rank = 0; rank < MEMBERS; rank++) {
         assert_int_equal(barrier[rank].ended, 1);
-        assert_int_equal(barrier[rank].result, memory ? PAMI_SUCCESS : PAMI_ERROR);
+        assert_int_equal(barrier[rank].result, memory || spare ? PAMI_SUCCESS : PAMI_ERROR);
     }
     team_close(&team);
 }
@@ -403,9 +406,11 @@ static void skip_one(bool memory)
 static void skipping(void **unused)
 {
     (void)unused;
-    skip_one(true);
-    if (CAN_REFUSE)
-        skip_one(false);
+    skip_one(true, false);
+    if (CAN_REFUSE) {
+        skip_one(false, true);
+        skip_one(false, false);
+    }
 }
 
 /* ---- by threads ---- */

@@ -88,6 +88,7 @@ static inline void team_close(struct team *team)
     for (uint32_t i = 0; i < team->size; i++) {
         free(team->member[i].context);
         free(team->member[i].arena.races);
+        free(team->member[i].arena.spare);
         free(team->member[i].shared.scratch[0]);
         free(team->member[i].shared.scratch[1]);
     }

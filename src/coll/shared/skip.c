@@ -9,7 +9,7 @@
 /* The arena has one to spare: without it and without memory, all that comes would have to fail. */
 static struct shared_machine *skip_new(struct arena *arena)
 {
-    struct shared_machine *skip = malloc(sizeof(*skip));
+    struct shared_machine *skip = calloc(1, sizeof(*skip));
 
     if (skip == NULL) {
         skip = arena->spare;
