@@ -1,6 +1,6 @@
 #!/bin/bash
-# A value that makes no sense: for each option a warning, or an error of the call that needs it, which
-# names the option; the program runs on with the default.
+# A value that makes no sense: for each option a warning, or an error of the call that needs it,
+# which names the option; the program runs on with the default.
 # Run: timeout=120
 
 build=${BUILD:-build}
@@ -12,6 +12,9 @@ complain() {
     echo "FAILED: $*"
 }
 
+# The names of those that the table says to be numbers or choices.
+select='/^  PAMI_/{N;/\n +([a-z0-9]|power)/s/^  (\w+).*/\1/p}'
+
 # Numbers and choices are looked at when a client is created.
 tried=0
 while read -r option; do
@@ -19,11 +22,12 @@ while read -r option; do
     said=$(env "$option=-1x" "$pamirun" -n 2 --timeout 20 "$build/examples/hello" 2>&1) ||
         complain "$option: status $?: $said"
     [ "$(grep -c "warn: $option" <<<"$said")" = 1 ] || complain "$option: not said once: $said"
-done < <("$build/bin/pami_info" --options | sed -nE '/^  PAMI_/{N;/\n +([a-z0-9]|power)/s/^  (\w+).*/\1/p}')
+done < <("$build/bin/pami_info" --options | sed -nE "$select")
 [ $tried -gt 40 ] || complain "only $tried options tried"
 
 # Names and lists by those who use them.
-said=$(PAMI_ASYNC_CPUS=nonsense "$pamirun" -n 1 --timeout 20 "$build/test/api/async_progress" 2>&1) &&
+async="$build/test/api/async_progress"
+said=$(PAMI_ASYNC_CPUS=nonsense "$pamirun" -n 1 --timeout 20 "$async" 2>&1) &&
     complain 'PAMI_ASYNC_CPUS: no error'
 grep -q "PAMI_ASYNC_CPUS: 'nonsense' is not" <<<"$said" || complain "PAMI_ASYNC_CPUS: $said"
 for option in PAMI_COLL_LEVELS PAMI_COLL_BROADCAST; do

@@ -2,6 +2,7 @@
 # Nodes that no network joins: each task says why, and which option or variable was at fault, and
 # sends to another node end with an error.
 # Run: timeout=60
+# shellcheck disable=SC2034,SC2154 # variables of "functions"
 
 . "$(dirname "$0")/functions"
 
@@ -14,7 +15,8 @@ told() {
     local text=$1
     shift
     run 1 env "$@" "$pamirun" -n 2 --nodes 2 "$build/examples/hello"
-    [ "$(grep -cF "cannot be opened: $text" "$scratch/err")" = 2 ] || complain "no '$text' by each task"
+    [ "$(grep -cF "cannot be opened: $text" "$scratch/err")" = 2 ] ||
+        complain "no '$text' by each task"
     grep -qF 'no device reaches task 0' "$scratch/err" || complain 'the send is no error'
 }
 
