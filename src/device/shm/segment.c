@@ -134,6 +134,7 @@ static void layout_init(struct segment_layout *layout, const struct segment_para
 /* Make the file and write its header page. The descriptor or negative errno. */
 static int make_file(const struct segment_layout *layout)
 {
+    const struct segment_layout header = *layout; /* gcc takes *layout for its first field where threads are sanitized */
     int fd;
 
     if (layout->file_bytes > limit_of(RLIMIT_FSIZE))
@@ -142,7 +143,7 @@ static int make_file(const struct segment_layout *layout)
     if (fd < 0)
         return -errno;
     if (ftruncate(fd, (off_t)layout->file_bytes) != 0 ||
-        pwrite(fd, layout, sizeof(*layout), 0) != (ssize_t)sizeof(*layout)) {
+        pwrite(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header)) {
         int error = errno != 0 ? -errno : -EIO;
 
         close(fd);
