@@ -232,7 +232,7 @@ static int explain_all(void)
 
     if (*path != '\0')
         tuned_read(path, &tuned);
-    if (select_table_init(&table, &tuned) != 0) {
+    if (select_table_init(&table, &tuned, true) != 0) {
         fprintf(stderr, "pami_info: out of memory\n");
         return -1;
     }
@@ -370,8 +370,10 @@ int main(int argc, char **argv)
                 status = EXIT_FAILURE;
     }
     free(questions);
+    errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "pami_info: cannot write the output: %s\n", strerror(errno));
+        fprintf(stderr, "pami_info: cannot write the output: %s\n",
+                errno != 0 ? strerror(errno) : "a part of it is lost");
         status = EXIT_FAILURE;
     }
     return status;

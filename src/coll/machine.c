@@ -228,6 +228,8 @@ int group_make_sub_evenly(struct group *parent, uint32_t channel, uint32_t first
 static int group_opened(struct group *group)
 {
     struct coll *coll = group->context->coll;
+    const struct client_core *core = group->context->core;
+    bool warn = core->task == 0 && group->context->offset == 0; /* others would only repeat it */
     struct locality locality;
 
     if (coll->rows == NULL) {
@@ -235,12 +237,12 @@ static int group_opened(struct group *group)
         if (coll->rows == NULL)
             return -ENOMEM;
         debts_init(&coll->rows->debts);
-        if (select_table_init(&coll->rows->select, group->context->core->choices) != 0) {
+        if (select_table_init(&coll->rows->select, core->choices, warn) != 0) {
             free(coll->rows);
             coll->rows = NULL;
             return -ENOMEM;
         }
-        if (locality_read(&locality, group->context->core) != 0)
+        if (locality_read(&locality, core) != 0 && warn)
             log_warn("%s: '%s' is no list of levels, each inside the one before",
                      option_info(OPT_COLL_LEVELS)->name, option_string(OPT_COLL_LEVELS));
     }

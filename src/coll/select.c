@@ -202,8 +202,8 @@ static const struct override overrides[] = {
 
 /* ---- options ---- */
 
-/* NAME or NAME:LOW-HIGH. False with a warning. */
-static bool parse_entry(const struct override *from, char *entry, struct choice *choice)
+/* NAME or NAME:LOW-HIGH. Whether it makes sense. */
+static bool parse_entry(const struct override *from, char *entry, struct choice *choice, bool warn)
 {
     const char *option = option_info(from->option)->name;
     char *sizes = strchr(entry, ':');
@@ -218,21 +218,23 @@ static bool parse_entry(const struct override *from, char *entry, struct choice 
         .members_max = ALL_MEMBERS,
         .origin = CHOICE_OPTION,
     };
-    if (choice->row == NULL) {
+    if (choice->row == NULL && warn) {
         nearest = choice_nearest(from->type, entry);
         log_warn("%s: '%s' is not an algorithm of this type%s%s%s", option, entry,
                  nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
                  nearest != NULL ? "?" : "");
-        return false;
     }
+    if (choice->row == NULL)
+        return false;
     if (sizes == NULL ||
         choice_parse_range(sizes, ALL_SIZES, &choice->bytes_min, &choice->bytes_max))
         return true;
-    log_warn("%s: %s: '%s' is not a range of sizes such as 0-4K or 64K-", option, entry, sizes);
+    if (warn)
+        log_warn("%s: %s: '%s' is not a range of sizes such as 0-4K or 64K-", option, entry, sizes);
     return false;
 }
 
-static int add_overrides(struct choice_list *list, const struct override *from)
+static int add_overrides(struct choice_list *list, const struct override *from, bool warn)
 {
     const char *text = option_string(from->option);
     int error = 0;
@@ -245,7 +247,7 @@ static int add_overrides(struct choice_list *list, const struct override *from)
 
         memcpy(entry, text, copied);
         entry[copied] = '\0';
-        if (parse_entry(from, entry, &choice))
+        if (parse_entry(from, entry, &choice, warn))
             error = choice_add(list, &choice);
         text += length;
         text += *text == ',';
@@ -310,7 +312,7 @@ static int add_preferences(struct choice_list *list, pami_xfer_type_t type)
     return error;
 }
 
-int select_table_init(struct select_table *table, const struct choice_list *tuned)
+int select_table_init(struct select_table *table, const struct choice_list *tuned, bool warn)
 {
     struct choice_list *list = &table->list;
     int error = 0;
@@ -322,7 +324,7 @@ int select_table_init(struct select_table *table, const struct choice_list *tune
         table->first[i] = (uint32_t)list->count;
         for (size_t k = 0; k < OVERRIDES && error == 0; k++)
             if (overrides[k].type == type)
-                error = add_overrides(list, &overrides[k]);
+                error = add_overrides(list, &overrides[k], warn);
         error = error != 0 ? error : add_tuned(list, tuned, type);
         error = error != 0 ? error : add_measured(list, type);
         error = error != 0 ? error : add_preferences(list, type);

@@ -10,6 +10,7 @@
 #ifndef LIBPAMI_COLL_SELECT_H
 #define LIBPAMI_COLL_SELECT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,8 +25,8 @@ struct select_table {
     uint32_t first[PAMI_XFER_COUNT + 1]; /* of a type; the next type's first ends it */
 };
 
-/* `tuned` may be NULL. 0 or -ENOMEM. */
-int select_table_init(struct select_table *table, const struct choice_list *tuned);
+/* `tuned` may be NULL; `warn`: of parts of options that make no sense. 0 or -ENOMEM. */
+int select_table_init(struct select_table *table, const struct choice_list *tuned, bool warn);
 void select_table_finish(struct select_table *table);
 
 /* Whether a choice is taken, and if not, the first reason. */

@@ -238,9 +238,9 @@ static void order(void **state)
         assert_int_equal(parse(lines[i], &choice, why), 1);
         assert_int_equal(choice_add(&tuned, &choice), 0);
     }
-    assert_int_equal(select_table_init(&usual, NULL), 0);
+    assert_int_equal(select_table_init(&usual, NULL, true), 0);
     assert_int_equal(option_set(OPT_COLL_SCAN, "Linear:1M-"), 0);
-    assert_int_equal(select_table_init(&table, &tuned), 0);
+    assert_int_equal(select_table_init(&table, &tuned, true), 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *answer = cases[i].answer;
 
@@ -295,7 +295,7 @@ static void table_of_line(const char *line, enum choice_nodes nodes, struct choi
     choice_format(&choice, ' ', text, sizeof(text));
     assert_string_equal(text, line);
     assert_int_equal(choice_add(tuned, &choice), 0);
-    assert_int_equal(select_table_init(table, tuned), 0);
+    assert_int_equal(select_table_init(table, tuned, true), 0);
 }
 
 /* What is best between pretended nodes is not where there is a network, and the other way round. */
@@ -308,7 +308,7 @@ static void networks(void **state)
 
     (void)state;
     table_of_line(line, NODES_NETWORK, &tuned, &table);
-    assert_int_equal(select_table_init(&usual, NULL), 0);
+    assert_int_equal(select_table_init(&usual, NULL, true), 0);
     assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Ring");
     assert_string_equal(explain(&usual, &question, NULL, NULL)->name, "Hierarchical");
     question.pretended = true;
@@ -358,7 +358,7 @@ static void one_on_each(void **state)
     struct select_table table;
 
     (void)state;
-    assert_int_equal(select_table_init(&table, NULL), 0);
+    assert_int_equal(select_table_init(&table, NULL, true), 0);
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         for (uint32_t members = 3; members <= 8; members++)
             for (int pretended = 0; pretended < 2; pretended++) {
@@ -375,7 +375,7 @@ static void same_as_auto(void **state)
     struct select_table table;
 
     (void)state;
-    assert_int_equal(select_table_init(&table, NULL), 0);
+    assert_int_equal(select_table_init(&table, NULL, true), 0);
     for (int type = 0; type < PAMI_XFER_AMBROADCAST; type++) {
         if (table.first[type] == table.first[type + 1])
             continue;

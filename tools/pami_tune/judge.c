@@ -212,7 +212,7 @@ int judge_write(FILE *to, const struct results *results, const uint32_t *tasks, 
     struct select_table usual;
     int lines = 0;
 
-    if (columns == NULL || room == NULL || select_table_init(&usual, NULL) != 0) {
+    if (columns == NULL || room == NULL || select_table_init(&usual, NULL, false) != 0) {
         free(columns);
         free(room);
         return -1;
