@@ -92,6 +92,20 @@ static inline bool collective_is_reduction(pami_xfer_type_t type)
            type == PAMI_XFER_REDUCE_SCATTER;
 }
 
+/* Blocks of different sizes, which only those that send or receive them know. */
+static inline bool collective_is_vector(pami_xfer_type_t type)
+{
+    return type == PAMI_XFER_GATHERV || type == PAMI_XFER_SCATTERV || type == PAMI_XFER_ALLTOALLV;
+}
+
+/* Of blocks that are listed, in units of the extent. */
+static inline size_t area_displacement(const struct area_map *map, uint32_t block)
+{
+    if (map->blocks == BLOCKS_LISTED_INT)
+        return (size_t)(int64_t)((const int *)map->displacements)[block];
+    return ((const size_t *)map->displacements)[block];
+}
+
 /* Where data byte `offset` of a block lies. */
 static inline struct message_place area_place(const struct area_map *map, uint32_t block,
                                               uint64_t offset)
@@ -108,11 +122,8 @@ static inline struct message_place area_place(const struct area_map *map, uint32
         place.offset += map->starts[block];
         break;
     case BLOCKS_LISTED:
-        place.address = map->base + ((const size_t *)map->displacements)[block] * map->extent;
-        break;
     case BLOCKS_LISTED_INT:
-        place.address =
-            map->base + (size_t)(int64_t)((const int *)map->displacements)[block] * map->extent;
+        place.address = map->base + area_displacement(map, block) * map->extent;
         break;
     }
     if (map->type == NULL) {

@@ -43,6 +43,12 @@ static uint64_t segment_of(const struct algorithm *row, const struct collective 
     return bytes == SEGMENT_WHOLE ? 0 : whole_elements(bytes, collective->element);
 }
 
+/* Whether blocks follow one another: equal ones with sizes may not fill their places. */
+static bool is_dense(const struct area_map *map, const uint64_t *sizes)
+{
+    return map->blocks < BLOCKS_LISTED && (map->blocks != BLOCKS_EQUAL || sizes == NULL);
+}
+
 static void shape_fill(struct shape *shape, const struct algorithm *row, const struct group *group,
                        const struct collective *collective)
 {
@@ -54,7 +60,8 @@ static void shape_fill(struct shape *shape, const struct algorithm *row, const s
         .send_bytes = collective->send_bytes,
         .recv_bytes = collective->recv_bytes,
         .own_bytes = collective->own_bytes,
-        .dense = collective->send.blocks < BLOCKS_LISTED && collective->recv.blocks < BLOCKS_LISTED,
+        .dense = is_dense(&collective->send, collective->send_bytes) &&
+                 is_dense(&collective->recv, collective->recv_bytes),
         .commutative = collective->commutative,
         .exclusive = collective->exclusive,
         .in_place = collective->in_place,

@@ -110,8 +110,7 @@ static void make_subject(struct subject *subject, const struct explain_question 
     if (collective_is_reduction(question->type) && question->bytes % ELEMENT_BYTES == 0)
         subject->collective.element = ELEMENT_BYTES;
     subject->bytes = question->bytes;
-    if (question->type == PAMI_XFER_GATHERV || question->type == PAMI_XFER_SCATTERV ||
-        question->type == PAMI_XFER_ALLTOALLV)
+    if (collective_is_vector(question->type))
         subject->bytes = 0;
 }
 

@@ -371,7 +371,7 @@ static void link_segment(struct build *build, const struct collective *part)
         hierarchy_slices(build, part);
         return;
     }
-    if (build->direct && build->levels->ordered) {
+    if (build->direct && (build->levels->ordered || collective_is_vector(part->type))) {
         hierarchy_direct(build, part);
         return;
     }

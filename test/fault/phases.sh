@@ -19,7 +19,7 @@ most=2
 
 # PAMI_XFER_*, in pami_sys.h
 broadcast=0 allreduce=1 reduce=2 allgather=3 scatter=6 gather=9 barrier=12 alltoall=13 scan=16
-reduce_scatter=17
+reduce_scatter=17 gatherv=10 alltoallv=14
 
 # every NODES OPTION...: as many jobs as the phases need, and no more than `most`, the last of which
 # has the last phases. How many there are differs a little from job to job.
@@ -110,7 +110,9 @@ nodes() {
     every 2 --row LastSpeaks --type $barrier --rank 1
     every 2 --row LastSpeaks --type $allreduce --rank 0 --late
     every 2 --row LastSpeaks --type $alltoall --rank 1 --late
-    every 2 --row Direct --type $gather --words 3000 --rank 1
+    for type in $gather $gatherv $alltoallv; do
+        every 2 --row Direct --type "$type" --words 3000 --rank 1
+    done
     wanted=(post done fill send complete)
 }
 

@@ -134,7 +134,8 @@ static void layout_init(struct segment_layout *layout, const struct segment_para
 /* Make the file and write its header page. The descriptor or negative errno. */
 static int make_file(const struct segment_layout *layout)
 {
-    const struct segment_layout header = *layout; /* gcc takes *layout for its first field where threads are sanitized */
+    /* With threads sanitized gcc takes *layout for its first field. */
+    const struct segment_layout header = *layout;
     int fd;
 
     if (layout->file_bytes > limit_of(RLIMIT_FSIZE))
