@@ -11,9 +11,9 @@ raster = '#e4e7eb'
 
 rows = 'Auto-shared Auto-messages Hierarchical-shared PipelinedHierarchical-shared ' \
     . 'MultiLeader-shared Dissemination Tree8 Binomial RecursiveDoubling PipelinedBinomial ' \
-    . 'ScatterRing Rabenseifner Ring'
+    . 'ScatterRing TwoTrees Rabenseifner Ring'
 colours = '#c2255c #c2255c #e8590c #f08c00 #9c36b5 #1971c2 #0c8599 #2f9e44 #1971c2 #0c8599 ' \
-    . '#495057 #868e96 #495057'
+    . '#495057 #5c940d #868e96 #495057'
 find(list, who) = sum [i = 1:words(list)] (word(list, i) eq who ? i : 0)
 is_strong(row) = strstrt(row, '-') > 0
 name(row) = row eq 'Auto-shared' ? 'Auto, shared memory free' \

@@ -85,6 +85,9 @@ const struct algorithm algorithm_table[] = {
      .schedule = &broadcast_chain, .segment = SEGMENT_STATIC, .window = PIPELINE},
     {PAMI_XFER_BROADCAST, "HalvedChain", "From rank to rank in two halves above 8 KiB.",
      .schedule = &broadcast_chain, .segment = SEGMENT_DYNAMIC, .window = PIPELINE},
+    {PAMI_XFER_BROADCAST, "TwoTrees",
+     "Down two binary trees at once, in segments: each member sends the message once.",
+     .schedule = &broadcast_two_trees, .segment = SEGMENT_STATIC, .window = PIPELINE},
 
     {PAMI_XFER_REDUCE, "Binomial", "Up a binomial tree, the message whole.",
      .schedule = &reduce_knomial, .radix = 2},

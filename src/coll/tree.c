@@ -113,6 +113,38 @@ uint32_t tree_span(const struct tree *tree, uint32_t node)
     }
 }
 
+uint32_t twins_node(const struct tree *tree, uint32_t twin, uint32_t node)
+{
+    return twin == 0 ? node : tree->size - 1 - node;
+}
+
+/*
+ * Whether the steps of the edge to this node are the odd ones. Siblings in the first twin are nodes
+ * 2j + 1 and 2j + 2 of it, in the second one too if the number of nodes is even, else 2j and
+ * 2j + 1. So it is enough that odd and even nodes differ. Node 0 of the first twin and the last
+ * one, node 0 of the second, must not be served in one step: if there is an even number of nodes,
+ * node 0 is like an odd one, as it has no sibling in either twin then.
+ */
+static bool is_odd_edge(const struct tree *tree, uint32_t twin, uint32_t node)
+{
+    uint32_t number = twins_node(tree, twin, node);
+    bool odd = number == 0 ? tree->size % 2 == 0 : number % 2 != 0;
+
+    return twin == 0 ? odd : !odd;
+}
+
+uint32_t twins_step(const struct tree *tree, uint32_t twin, uint32_t node)
+{
+    uint64_t path = (uint64_t)node + 1; /* the bits below the first one: right or left */
+    uint32_t step = is_odd_edge(tree, twin, 0);
+
+    for (int bits = 62 - __builtin_clzll(path); bits >= 0; bits--) {
+        step += TWINS_LAG;
+        step += (step % 2 != 0) != is_odd_edge(tree, twin, (uint32_t)(path >> bits) - 1);
+    }
+    return step;
+}
+
 struct segments segments_of(const struct shape *shape, uint64_t total)
 {
     uint64_t element = larger(shape->element, 1), bytes = shape->segment;

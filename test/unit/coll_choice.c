@@ -369,6 +369,24 @@ static void one_on_each(void **state)
     select_table_finish(&table);
 }
 
+/* Large broadcasts to many hosts go down two trees; to few, and where nodes are pretended, not. */
+static void two_trees(void **state)
+{
+    struct explain_question question = {PAMI_XFER_BROADCAST, 1 << 20, 17, 17, false};
+    struct select_table table;
+
+    (void)state;
+    assert_int_equal(select_table_init(&table, NULL, true), 0);
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "TwoTrees");
+    question.bytes = 64 << 10;
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "PipelinedBinomial");
+    question = (struct explain_question){PAMI_XFER_BROADCAST, 1 << 20, 16, 16, false};
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "ScatterRing");
+    question = (struct explain_question){PAMI_XFER_BROADCAST, 1 << 20, 64, 64, true};
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "ScatterRing");
+    select_table_finish(&table);
+}
+
 /* Every type, members and nodes: something is taken, and it is what Auto takes. */
 static void same_as_auto(void **state)
 {
@@ -407,10 +425,10 @@ static void same_as_auto(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges),       cmocka_unit_test(good_lines), cmocka_unit_test(bad_lines),
-        cmocka_unit_test(files),        cmocka_unit_test(order),      cmocka_unit_test(questions),
-        cmocka_unit_test(networks),     cmocka_unit_test(pairs),      cmocka_unit_test(one_on_each),
-        cmocka_unit_test(same_as_auto),
+        cmocka_unit_test(ranges),    cmocka_unit_test(good_lines),   cmocka_unit_test(bad_lines),
+        cmocka_unit_test(files),     cmocka_unit_test(order),        cmocka_unit_test(questions),
+        cmocka_unit_test(networks),  cmocka_unit_test(pairs),        cmocka_unit_test(one_on_each),
+        cmocka_unit_test(two_trees), cmocka_unit_test(same_as_auto),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

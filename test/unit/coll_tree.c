@@ -1,6 +1,7 @@
 /*
  * Trees, segments and pieces: parents and children agree, every node is reached once, subtrees are
- * runs of nodes in ascending order, nothing is cut inside an element, nothing overflows.
+ * runs of nodes in ascending order, who has children in one of two twins has none in the other and
+ * gets and sends one message in a step, nothing is cut inside an element, nothing overflows.
  *
  * Run: timeout=20
  */
@@ -9,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -56,6 +58,50 @@ static void test_trees(void **state)
 
                 check_tree(&tree);
             }
+}
+
+/* What ends at the nodes of both twins and what starts there, by the parity of its steps. */
+struct twin_edges {
+    uint8_t in[2], out[2];
+};
+
+static void check_twin_edge(const struct tree *tree, uint32_t twin, uint32_t node,
+                            struct twin_edges *edges)
+{
+    uint32_t parent = tree_parent(tree, node), step = twins_step(tree, twin, node);
+    uint32_t from = parent == NOBODY ? tree->size : twins_node(tree, twin, parent);
+
+    assert_int_equal(edges[twins_node(tree, twin, node)].in[step % 2]++, 0);
+    assert_int_equal(edges[from].out[step % 2]++, 0);
+    if (parent == NOBODY)
+        assert_in_range(step, 0, 1);
+    else
+        assert_in_range(step - twins_step(tree, twin, parent), TWINS_LAG, TWINS_LAG + 1);
+}
+
+/* All are in both and have children in one; in no step anybody gets or sends two messages. */
+static void test_twins(void **state)
+{
+    struct twin_edges *edges = calloc(4 * SIZES + 1, sizeof(*edges));
+
+    (void)state;
+    for (uint32_t size = 1; size <= 4 * SIZES; size++) {
+        const struct tree tree = {TREE_KARY, 2, size};
+
+        memset(edges, 0, (size + 1) * sizeof(*edges));
+        for (uint32_t node = 0; node < size; node++) {
+            assert_int_equal(twins_node(&tree, 1, twins_node(&tree, 1, node)), node);
+            assert_true(tree_children(&tree, node) == 0 ||
+                        tree_children(&tree, twins_node(&tree, 1, node)) == 0);
+            for (uint32_t twin = 0; twin < 2; twin++)
+                check_twin_edge(&tree, twin, node, edges);
+        }
+        /* The one outside, number `size`, serves node 0 of both. */
+        for (uint32_t node = 0; node <= size; node++)
+            assert_int_equal(edges[node].in[0] + edges[node].in[1], node == size ? 0 : 2);
+        assert_int_equal(edges[size].out[0] + edges[size].out[1], 2);
+    }
+    free(edges);
 }
 
 /* Depth: no node is further from the root than digits say. */
@@ -173,8 +219,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trees),     cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_huge_tree), cmocka_unit_test(test_segments),
-        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_huge_tree), cmocka_unit_test(test_twins),
+        cmocka_unit_test(test_segments),  cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_ranks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
