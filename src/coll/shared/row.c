@@ -174,7 +174,7 @@ static pami_result_t failed(const struct shared_run *run)
     coll_failed(run->machine.group, (uint32_t)run->machine.sequence, PAMI_ERROR);
     if (arena->state == ARENA_READY)
         gone_note(run->machine.group->context, arena_gone(arena));
-    return gone_error(run->machine.group, "a member has gone, or has failed");
+    return gone_error(run->machine.group, "a member has given it up");
 }
 
 /* Sizes of those of `size` blocks that do not go through the arena. Returns how many. */
