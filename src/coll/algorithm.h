@@ -50,6 +50,7 @@ struct algorithm {
     bool slices;          /* hierarchies: several leaders of each domain work at once */
     bool direct;          /* hierarchies: no leaders */
     bool voices;          /* hierarchies: who comes last speaks for its domain */
+    bool aggregated;      /* hierarchies: leaders by aggregation nodes */
     bool tree;            /* shared memory: along a tree, whatever the number of members */
     algorithm_make_function *make; /* instead of a schedule: makes the machine (machine.h) */
 };

@@ -107,8 +107,7 @@ struct coll_state {
     struct arena *arena;                /* of shared memory, NULL until used */
     bool missed_arena;                  /* ... or for want of memory: runs have failed without */
     struct levels *levels;              /* levels.h; NULL until used */
-    struct aggregate_member *aggregate; /* of the geometry itself; NULL until used */
-    uint32_t term;                      /* ... which is this one: aggregate/ */
+    struct aggregate_member *aggregate; /* in its latest term, see aggregate/; NULL until used */
     int places;                         /* of a sub-group: locality.c; 0: not asked yet */
     uint32_t runs;                      /* machines that run, those of sub-groups too */
     uint32_t failed;       /* of the runs that have failed here the last one, by number */
@@ -118,6 +117,7 @@ struct coll_state {
     struct group *top; /* the geometry's own group, which has the rest: */
     bool in_block;     /* a composition reserves numbers ... */
     uint64_t block;    /* ... from this one on */
+    uint32_t term;     /* the latest of aggregation, see aggregate/ */
     uint32_t told;     /* the last run about which this member has told all that they disagree */
     bool has_told;
     struct group *subs[GROUP_CHANNELS]; /* of the geometry itself: all of them */

@@ -434,10 +434,10 @@ void flight_sweep(struct flight_table *table, uint64_t identity)
 
 void flight_look(struct flight_table *table, struct group *group, uint32_t sequence)
 {
-    const struct flight_head head = {group->identity, sequence, 0};
+    const struct flight_head head = {group->identity, sequence, group->channel};
     struct flight **link = find(table, &head);
     struct flight *flight = *link;
-    const struct machine *machine = coll_reserved(group, 0, sequence);
+    const struct machine *machine = coll_reserved(group, group->channel, sequence);
 
     if (flight == NULL || flight->instance != NULL)
         return;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/aggregate/aggregate.h"
 #include "coll/coll.h"
 #include "coll/collective.h"
 #include "coll/compose.h"
@@ -141,15 +142,19 @@ static bool may_keep(const struct flow *flow, uint64_t most)
         bytes += memory->bytes;
     for (uint32_t i = 0; i < flow->count; i++)
         for (uint32_t k = 0; k < flow->segments[i].count; k++)
-            if (shared_run_fell_back(flow->segments[i].machine[k]))
+            if (shared_run_fell_back(flow->segments[i].machine[k]) ||
+                aggregate_run_fell_back(flow->segments[i].machine[k]))
                 return false;
     return bytes <= most;
 }
 
+/* Leaders with aggregation nodes have something to prepare before each run. */
 static bool repeats(const struct machine *machine)
 {
-    return may_keep((const struct flow *)((const char *)machine - offsetof(struct flow, machine)),
-                    REPEAT_BYTES);
+    const struct flow *flow =
+        (const struct flow *)((const char *)machine - offsetof(struct flow, machine));
+
+    return !flow->row->aggregated && may_keep(flow, REPEAT_BYTES);
 }
 
 static void release(struct machine *machine)

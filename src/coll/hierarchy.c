@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/aggregate/aggregate.h"
 #include "coll/algorithm.h"
 #include "coll/coll.h"
 #include "coll/compose.h"
@@ -139,6 +140,16 @@ void hierarchy_add(struct build *build, struct group *group, struct collective *
                       collective);
 }
 
+void hierarchy_add_leaders(struct build *build, struct group *leaders,
+                           struct collective *collective)
+{
+    if (build->aggregated)
+        hierarchy_add_row(build, leaders, algorithm_find(collective->type, "Aggregated"),
+                          collective);
+    else
+        hierarchy_add(build, leaders, collective);
+}
+
 void hierarchy_act(struct build *build, void (*run)(void *cookie), void *cookie)
 {
     struct flow_links *links = &build->segments[build->count - 1];
@@ -165,7 +176,8 @@ struct way hierarchy_way(const struct build *build, uint32_t root)
     const struct levels *levels = build->levels;
     uint32_t domain = levels_domain(levels, root);
     uint32_t index = levels_index(levels, root);
-    uint32_t set = index < levels->sets && option_choice(OPT_COLL_LEADERS) == 0 ? index : 0;
+    bool first = build->aggregated || option_choice(OPT_COLL_LEADERS) != 0;
+    uint32_t set = index < levels->sets && !first ? index : 0;
 
     return (struct way){
         .leaders = levels->leaders[set],
@@ -220,7 +232,7 @@ static void link_barrier(struct build *build, const struct collective *from)
     if (levels->leaders[0] != NULL) {
         struct collective among = hierarchy_like(from, PAMI_XFER_BARRIER, 0);
 
-        hierarchy_add(build, levels->leaders[0], &among);
+        hierarchy_add_leaders(build, levels->leaders[0], &among);
     }
     if (!build_is_alone(build))
         hierarchy_broadcast(build, levels->local, &token, 0);
@@ -241,7 +253,7 @@ static void link_allreduce(struct build *build, const struct collective *from)
             hierarchy_replace(&among.send, &among.recv);
             among.in_place = true;
         }
-        hierarchy_add(build, levels->leaders[0], &among);
+        hierarchy_add_leaders(build, levels->leaders[0], &among);
     }
     if (!build_is_alone(build))
         hierarchy_broadcast(build, levels->local, from, 0);
@@ -282,7 +294,7 @@ static void link_reduce_elsewhere(struct build *build, const struct collective *
     part.receives = part.in_place = false;
     if (!build_is_alone(build))
         hierarchy_replace(&part.send, &scratch);
-    hierarchy_add(build, way->leaders, &part);
+    hierarchy_add_leaders(build, way->leaders, &part);
 }
 
 /* To the root, which is given what the other domains have. */
@@ -302,7 +314,7 @@ static void link_reduce_direct(struct build *build, const struct collective *fro
         hierarchy_replace(&part.send, &part.recv);
         part.in_place = true;
     }
-    hierarchy_add(build, way->leaders, &part);
+    hierarchy_add_leaders(build, way->leaders, &part);
 }
 
 /* The leader collects from the others, and the root from all of its domain. */
@@ -317,7 +329,7 @@ static void link_reduce_by_leader(struct build *build, const struct collective *
         part.receives = true;
         part.in_place = false;
         hierarchy_replace(&part.recv, &scratch);
-        hierarchy_add(build, way->leaders, &part);
+        hierarchy_add_leaders(build, way->leaders, &part);
     }
     part = hierarchy_like(from, PAMI_XFER_REDUCE, way->index);
     if (way->leaders != NULL)
@@ -442,11 +454,25 @@ static void link_all(struct build *build, const struct algorithm *row,
     }
 }
 
+/* What was kept has made its links already. */
+static int prepare_leaders(struct group *group)
+{
+    const struct levels *levels = levels_of(group);
+
+    if (levels == NULL)
+        return -ENOMEM;
+    return levels->leaders[0] != NULL ? aggregate_prepare(levels->leaders[0]) : 0;
+}
+
 int hierarchy_make(struct group *group, const struct algorithm *row, struct collective *collective,
                    struct machine **machine)
 {
     struct build build;
 
+    if (row->aggregated && prepare_leaders(group) != 0) {
+        collective_release(collective);
+        return -ENOMEM;
+    }
     *machine = flow_kept(group, row, collective);
     if (*machine != NULL)
         return 0;
@@ -456,6 +482,7 @@ int hierarchy_make(struct group *group, const struct algorithm *row, struct coll
     build.sliced = row->slices;
     build.voices = row->voices;
     build.direct = row->direct;
+    build.aggregated = row->aggregated;
     build.memory = NULL;
     build.error = build.levels != NULL ? 0 : -ENOMEM;
     link_all(&build, row, collective);

@@ -14,10 +14,11 @@ struct build {
     struct group *group;
     const struct levels *levels;
     struct flow_links segments[FLOW_SEGMENTS_MAX];
-    uint32_t count; /* segments with links */
-    bool sliced;    /* by several leaders of each domain */
-    bool voices;    /* who comes last speaks for a domain */
-    bool direct;    /* nobody stands between a source and a destination */
+    uint32_t count;  /* segments with links */
+    bool sliced;     /* by several leaders of each domain */
+    bool voices;     /* who comes last speaks for a domain */
+    bool direct;     /* nobody stands between a source and a destination */
+    bool aggregated; /* leaders by aggregation nodes: those of the first set, one tree for all */
     struct flow_memory *memory;
     int error; /* the first one; nothing is added any more */
 };
@@ -69,6 +70,10 @@ void hierarchy_add(struct build *build, struct group *group, struct collective *
 /* The same by a row of one's own choice. */
 void hierarchy_add_row(struct build *build, struct group *group, const struct algorithm *row,
                        struct collective *collective);
+
+/* The same among leaders, by the row that this hierarchy has for them. */
+void hierarchy_add_leaders(struct build *build, struct group *leaders,
+                           struct collective *collective);
 
 /* Add a link that only does something here. */
 void hierarchy_act(struct build *build, void (*run)(void *cookie), void *cookie);

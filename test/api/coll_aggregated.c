@@ -1,11 +1,13 @@
 /*
- * Collectives by aggregation nodes in real processes: several in flight, short and long, on
- * geometries that come and go, optimised or not, with one member late; with few slots some of the
- * geometries are refused and work all the same, and those that are destroyed give theirs back.
+ * Collectives by aggregation nodes in real processes, of all members and of the leaders of their
+ * nodes, and others among them: several in flight, short and long, on geometries that come and go,
+ * optimised or not, with one member late; with few slots some of the groups are refused and work
+ * all the same, and geometries that are destroyed give theirs back.
  *
  * Run: tasks=1,2,3,5,7,13 nodes=1,2,3,4 timeout=120
  * Run: tasks=5,7 nodes=1,3 env="PAMI_COLL_AGGREGATE_SLOTS=6 PAMI_COLL_AGGREGATE_RADIX=2" timeout=90
- * Run: tasks=4 nodes=2 env="PAMI_COLL_AGGREGATE_SLOTS=0" timeout=120
+ * Run: tasks=4,6 nodes=2 env="PAMI_COLL_AGGREGATE_SLOTS=0" timeout=120
+ * Run: tasks=8 nodes=3 env="PAMI_COLL_SHARED_BYTES=0" timeout=120
  * Run: tasks=5 nodes=4 env="PAMI_NETWORK=ofi PAMI_COLL_AGGREGATE_SEGMENT=32K" timeout=120
  */
 #include "coll.h"
@@ -36,14 +38,59 @@ static pami_geometry_t create(unsigned id, bool optimised)
     return geometry;
 }
 
-static void start(pami_geometry_t geometry, unsigned round, unsigned which, struct told *told)
+static pami_xfer_type_t type_of(unsigned round, unsigned which)
+{
+    static const pami_xfer_type_t types[] = {PAMI_XFER_ALLREDUCE, PAMI_XFER_REDUCE,
+                                             PAMI_XFER_BARRIER, PAMI_XFER_ALLREDUCE};
+
+    return types[(round / 3 + which) % 4];
+}
+
+static size_t count_of(unsigned round, unsigned which)
 {
     static const size_t counts[] = {1, 0, 3, 700, 1500, LENGTH};
-    pami_xfer_type_t type = which % 3 == 2 ? PAMI_XFER_BARRIER : PAMI_XFER_ALLREDUCE;
-    size_t count = counts[(round + which) % 6];
-    pami_xfer_t xfer = coll_xfer(algorithm_named(geometry, type, "Aggregated"), told);
 
-    CHECK(xfer.algorithm != PAMI_ALGORITHM_NULL);
+    return counts[(round + which) % 6];
+}
+
+/* Of a reduce: all tasks in turn. */
+static size_t root_of(unsigned round, unsigned which)
+{
+    return (round * FLYING + which) % job.tasks;
+}
+
+/* Not all members have neighbours on their nodes. */
+static pami_algorithm_t algorithm(pami_geometry_t geometry, unsigned round, unsigned which)
+{
+    static const char *const rows[] = {"HierarchicalAggregated", "Aggregated", "Hierarchical",
+                                       "HierarchicalAggregated", "Auto"};
+    pami_xfer_type_t type = type_of(round, which);
+    pami_algorithm_t named = algorithm_named(geometry, type, rows[(round + which) % 5]);
+
+    if (named == PAMI_ALGORITHM_NULL)
+        named = algorithm_named(geometry, type, "Aggregated");
+    CHECK(named != PAMI_ALGORITHM_NULL);
+    return named;
+}
+
+static void start(pami_geometry_t geometry, unsigned round, unsigned which, struct told *told)
+{
+    pami_xfer_type_t type = type_of(round, which);
+    size_t count = count_of(round, which);
+    pami_xfer_t xfer = coll_xfer(algorithm(geometry, round, which), told);
+
+    if (type == PAMI_XFER_REDUCE)
+        xfer.cmd.xfer_reduce =
+            (pami_reduce_t){job_endpoint(&job, (pami_task_t)root_of(round, which), 0),
+                            (char *)(source + which),
+                            PAMI_TYPE_UNSIGNED_LONG,
+                            count,
+                            (char *)target[which],
+                            PAMI_TYPE_UNSIGNED_LONG,
+                            count,
+                            PAMI_DATA_SUM,
+                            NULL,
+                            1};
     if (type == PAMI_XFER_ALLREDUCE)
         xfer.cmd.xfer_allreduce = (pami_allreduce_t){(char *)(source + which),
                                                      PAMI_TYPE_UNSIGNED_LONG,
@@ -59,12 +106,13 @@ static void start(pami_geometry_t geometry, unsigned round, unsigned which, stru
 
 static void check(unsigned round, unsigned which)
 {
-    static const size_t counts[] = {1, 0, 3, 700, 1500, LENGTH};
+    pami_xfer_type_t type = type_of(round, which);
     unsigned long tasks = job.tasks;
 
-    if (which % 3 == 2)
+    if (type == PAMI_XFER_BARRIER ||
+        (type == PAMI_XFER_REDUCE && root_of(round, which) != job.task))
         return;
-    for (size_t i = 0; i < counts[(round + which) % 6]; i++)
+    for (size_t i = 0; i < count_of(round, which); i++)
         if (target[which][i] != tasks * (i + which) + tasks * (tasks - 1) / 2)
             FAIL("round %u, operation %u: word %zu is %lu", round, which, i, target[which][i]);
 }

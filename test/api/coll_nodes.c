@@ -24,7 +24,7 @@ enum {
     GEOMETRIES = 4,
     FLIGHTS = 6,
     MEMBERS_MAX = 16,
-    NAMES = 8
+    NAMES = 10
 };
 
 #define WORDS_MAX ((size_t)1 << 18) /* of 4 bytes, in a message or in all blocks */
@@ -54,10 +54,16 @@ static const pami_xfer_type_t types[] = {
     PAMI_XFER_SCAN,    PAMI_XFER_REDUCE_SCATTER,
 };
 
-static const char *const names[NAMES] = {"Hierarchical", "PipelinedHierarchical",
-                                         "MultiLeader",  "Direct",
-                                         "LastSpeaks",   "Shared",
-                                         "SharedTree",   "Auto"};
+static const char *const names[NAMES] = {"Hierarchical",
+                                         "PipelinedHierarchical",
+                                         "HierarchicalAggregated",
+                                         "Aggregated",
+                                         "MultiLeader",
+                                         "Direct",
+                                         "LastSpeaks",
+                                         "Shared",
+                                         "SharedTree",
+                                         "Auto"};
 
 static struct job job;
 static struct team teams[GEOMETRIES];
@@ -342,6 +348,8 @@ static void start(struct op *o, const struct team *team)
     if (o->twisted && o->type != PAMI_XFER_SCAN &&
         (strstr(name, "Hierarchical") != NULL || strcmp(name, "MultiLeader") == 0 ||
          strcmp(name, "LastSpeaks") == 0))
+        name = "Auto";
+    if ((o->user || o->twisted) && strstr(name, "Aggregated") != NULL)
         name = "Auto";
     handle = handle_of(o, name);
     xfer = coll_xfer(handle, &o->told);

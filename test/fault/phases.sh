@@ -103,6 +103,10 @@ nodes() {
         every 2 --row Hierarchical --type "$type" --rank 0
         every 2 --row Hierarchical --type "$type" --rank 1 --late
     done
+    every 2 --row HierarchicalAggregated --type $allreduce --rank 0
+    every 2 --row HierarchicalAggregated --type $barrier --rank 1 --late
+    every 2 --row HierarchicalAggregated --type $reduce --words 3000 --rank 0 --cold
+    every 2 --row HierarchicalAggregated --type $allreduce --words 3000 --rank 1 --twice
     export PAMI_COLL_SEGMENT=4096
     every 2 --row PipelinedHierarchical --type $broadcast --words 3000 --rank 0
     every 2 --row PipelinedHierarchical --type $allreduce --words 3000 --rank 1 --late

@@ -2,7 +2,7 @@
  * Slots of aggregation nodes and updates of PAMI_GEOMETRY_OPTIMIZE, on simulated tasks: what one
  * geometry was granted comes back when it is updated to 0, at once or when its runs have ended, and
  * another one, refused before, is granted it then; the first falls back to messages until it is
- * updated to 1 again.
+ * updated to 1 again. The same of the leaders of nodes, who have slots of their own.
  *
  * Run: env="PAMI_COLL_AGGREGATE_SLOTS=4 PAMI_COLL_AGGREGATE_WINDOW=4" timeout=60
  * Run: env="PAMI_COLL_AGGREGATE_SLOTS=4 PAMI_COLL_AGGREGATE_WINDOW=4 PAMI_COLL_AGGREGATE_RADIX=8"
@@ -26,6 +26,7 @@ enum {
 
 static struct sim_job job;
 static pami_geometry_t geometry[2][TASKS];
+static const char *row; /* of runs */
 static size_t done, failed;
 static long sums[TASKS];
 
@@ -65,7 +66,7 @@ static void update(size_t which, bool value)
         update_one(which, i, value);
 }
 
-static pami_algorithm_t aggregated(pami_geometry_t from)
+static pami_algorithm_t algorithm_of(pami_geometry_t from)
 {
     enum {
         MOST = 64
@@ -79,7 +80,7 @@ static pami_algorithm_t aggregated(pami_geometry_t from)
                                         handles[1], metadata[1], MOST));
     for (size_t list = 0; list < 2; list++)
         for (size_t i = 0; i < lengths[list]; i++)
-            if (strstr(metadata[list][i].name, ":Aggregated:") != NULL)
+            if (strstr(metadata[list][i].name, row) != NULL)
                 return handles[list][i];
     FAIL("there is no such algorithm");
 }
@@ -87,7 +88,7 @@ static pami_algorithm_t aggregated(pami_geometry_t from)
 static void start_one(size_t which, size_t task)
 {
     static long ones[1] = {1};
-    pami_xfer_t xfer = {.cb_done = on_done, .algorithm = aggregated(geometry[which][task])};
+    pami_xfer_t xfer = {.cb_done = on_done, .algorithm = algorithm_of(geometry[which][task])};
 
     sums[task] = 0;
     xfer.cmd.xfer_allreduce = (pami_allreduce_t){(char *)ones,
@@ -138,17 +139,31 @@ static void expect(size_t which, bool granted)
     assert_true((combined() != before) == granted);
 }
 
-static int set_up(void **state)
+static void set_up_nodes(uint32_t tasks_per_node)
 {
     pamix_sim_config_t config;
 
-    (void)state;
     PAMIX_Sim_default(&config);
-    config.tasks_per_node = TASKS;
+    config.tasks_per_node = tasks_per_node;
     job_create(&job, &config, TASKS, 1);
     create(0);
     create(1);
     done = 0;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    row = ":Aggregated:";
+    set_up_nodes(TASKS);
+    return 0;
+}
+
+static int set_up_leaders(void **state)
+{
+    (void)state;
+    row = ":HierarchicalAggregated:";
+    set_up_nodes(2);
     return 0;
 }
 
@@ -241,6 +256,44 @@ static void other_attributes_are_no_updates(void **state)
     expect(0, true);
 }
 
+static void leaders_have_slots_of_their_own(void **state)
+{
+    (void)state;
+    expect(0, true);
+    assert_int_equal(slots_left(), 0);
+    expect(1, false);
+    update(0, false);
+    job_settle(&job);
+    assert_int_equal(slots_left(), SLOTS);
+    expect(0, false);
+    expect(1, false); /* refused for this term */
+    update(1, true);
+    job_settle(&job);
+    expect(1, true);
+    assert_int_equal(slots_left(), 0);
+    row = ":Aggregated:"; /* of the same geometry, in the same term */
+    expect(1, false);
+    row = ":HierarchicalAggregated:";
+    expect(1, true);
+}
+
+/* The others are not asked, so a group of leaders is never that of all members. */
+static void leaders_alone_join(void **state)
+{
+    (void)state;
+    expect(0, true);
+    for (size_t i = 0; i < TASKS; i++)
+        assert_true(list_empty(&aggregate_at(i)->members) == (i % 2 != 0));
+    for (size_t i = 1; i < TASKS; i++)
+        assert_true(list_empty(&aggregate_at(i)->nodes));
+    update(0, false);
+    job_settle(&job);
+    for (size_t i = 0; i < TASKS; i++) {
+        assert_true(list_empty(&aggregate_at(i)->nodes));
+        assert_true(list_empty(&aggregate_at(i)->members));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +301,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(runs_under_way_end_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_may_differ, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_attributes_are_no_updates, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(leaders_have_slots_of_their_own, set_up_leaders, tear_down),
+        cmocka_unit_test_setup_teardown(leaders_alone_join, set_up_leaders, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

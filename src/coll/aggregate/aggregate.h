@@ -28,10 +28,14 @@
  * as no run is under way that this one has not ended. One that has updated to 0 joins, when a row
  * is used by name all the same, with no slots possible: so all are refused.
  *
+ * Leaders of a hierarchy are a group as well, named by the geometry and the channel of their
+ * sub-group; what is said of groups here holds for each. All of a geometry are in one term.
+ *
  * Credits: a member sends the contribution to a segment only if less than the window of those that
- * it has sent are without an answer. All send theirs in one order. So a node has a free slot when a
- * contribution comes that opens one; and who has sent a later one will not send an earlier one,
- * which is how nodes find out that members disagree.
+ * it has sent are without an answer. All send theirs in the order of calls, also where runs start
+ * in another one, as those of leaders do. So a node has a free slot when a contribution comes that
+ * opens one; and who has sent a later one will not send an earlier one, which is how nodes find out
+ * that members disagree.
  *
  * A run fails as a whole, on all members: a node drops its slots of that run and keeps its number,
  * until all children have gone past it, to answer contributions that come later.
@@ -48,6 +52,7 @@
 struct aggregate;
 struct context;
 struct group;
+struct machine;
 
 /* What a context's aggregation has done, for PAMI_STATS. */
 struct aggregate_counts {
@@ -62,6 +67,13 @@ void aggregate_detach(struct aggregate *aggregate);
 /* A new term where PAMI_GEOMETRY_OPTIMIZE was updated; formed ahead of use if so wished, without
  * memory later. */
 void aggregate_group_optimise(struct group *group, bool ahead);
+
+/* The next run of the group will have a term. 0, or -ENOMEM: it would fail, and others wait for it,
+ * so it had better not begin. */
+int aggregate_prepare(struct group *group);
+
+/* A machine of these rows has gone over messages, and does not start again. */
+bool aggregate_run_fell_back(const struct machine *machine);
 
 /* The geometry is being closed on this context. */
 void aggregate_group_closed(struct group *group);

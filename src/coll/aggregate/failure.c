@@ -83,10 +83,27 @@ void aggregate_node_tell(const struct aggregate_node *node, const struct aggrega
     aggregate_send(node->aggregate, child->endpoint, &wire, NULL, 0);
 }
 
+static void tell_parent(const struct aggregate_node *node, const struct aggregate_failure *failure)
+{
+    struct aggregate_wire wire = aggregate_wire_up(node, AGGREGATE_FAIL);
+
+    wire.flags = AGGREGATE_UP;
+    fill_failure(&wire, failure);
+    if (node->described && !node->is_root)
+        aggregate_send(node->aggregate, node->parent.endpoint, &wire, NULL, 0);
+}
+
+void aggregate_failures_up(const struct aggregate_node *node)
+{
+    struct list *item;
+
+    list_for_each (item, &node->failures)
+        tell_parent(node, list_entry(item, struct aggregate_failure, link));
+}
+
 void aggregate_node_fail(struct aggregate_node *node, const struct aggregate_failure *failure,
                          const struct aggregate_child *except, bool up)
 {
-    struct aggregate_wire wire = aggregate_wire_up(node, AGGREGATE_FAIL);
     bool had = aggregate_slots_drop(node, failure->number);
     struct aggregate_failure *kept;
 
@@ -103,9 +120,7 @@ void aggregate_node_fail(struct aggregate_node *node, const struct aggregate_fai
     for (uint32_t i = 0; i < AGGREGATE_RADIX_MAX; i++)
         if (aggregate_child_listens(&node->child[i]) && &node->child[i] != except)
             aggregate_node_tell(node, &node->child[i], failure);
-    wire.flags = AGGREGATE_UP;
-    fill_failure(&wire, failure);
-    if (up && node->described && !node->is_root)
-        aggregate_send(node->aggregate, node->parent.endpoint, &wire, NULL, 0);
+    if (up)
+        tell_parent(node, failure);
     aggregate_node_prune(node);
 }

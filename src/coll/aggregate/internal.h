@@ -16,6 +16,10 @@
 
 #define AGGREGATE_WINDOW_MAX 64u
 
+/* A mark of nobody: a member has left before there were slots. All of its runs have failed, so
+ * those of others cannot end well, and as some may have slots none may go over messages. */
+#define AGGREGATE_LEFT UINT32_MAX
+
 /* ---- messages ---- */
 
 enum aggregate_kind {
@@ -48,8 +52,9 @@ struct aggregate_wire {
                        * possible: who has gone, a mark as in gone.h */
     uint32_t from;    /* up: the vertex of the child; NONE: a member */
     uint32_t term : 24;
-    uint32_t flags : 8;
-    uint8_t place; /* of the child */
+    uint32_t flags : 4;
+    uint32_t channel : 4; /* of the group; with identity and term it names a tree */
+    uint8_t place;        /* of the child */
     uint8_t kind;
     uint8_t op;
     uint8_t element; /* enum type_kind */
@@ -59,6 +64,7 @@ _Static_assert(sizeof(struct aggregate_wire) == 40, "8 bytes of data stay short"
 _Static_assert(OPERATOR_COUNT <= UINT8_MAX && TYPE_KIND_COUNT <= UINT8_MAX,
                "they have a byte each");
 _Static_assert(GROUP_UPDATES_MAX < 1u << 24, "terms have 24 bits");
+_Static_assert(GROUP_CHANNELS <= 1u << 4, "channels have 4 bits");
 
 /* Where a node or a member sends to. */
 struct aggregate_address {
@@ -97,7 +103,8 @@ enum aggregate_state {
     AGGREGATE_JOINED,  /* the parent's grant is */
     AGGREGATE_GRANTED,
     AGGREGATE_REFUSED, /* for good; nodes: also when a child has left, or has gone before */
-    AGGREGATE_BROKEN,  /* members: refused because one of them has gone, whom runs would need */
+    AGGREGATE_BROKEN,  /* members: refused because one of them has gone, or left, whom runs would
+                        * need */
     AGGREGATE_EARLY,   /* members: they have runs in an earlier term, and join when these end */
 };
 
@@ -113,13 +120,13 @@ struct aggregate_node {
     struct list link; /* in aggregate.nodes */
     struct aggregate *aggregate;
     uint64_t identity;
-    uint32_t term;
+    uint32_t channel, term;
     uint32_t vertex;
     enum aggregate_state state;
     bool described; /* by the host: all below is known; before, only children that have joined */
     bool is_root;
     bool told_left;
-    uint32_t mark; /* REFUSED, because this member has gone: see gone.h */
+    uint32_t mark; /* REFUSED, because this member has gone: see gone.h; or AGGREGATE_LEFT */
     struct aggregate_address parent;
     uint32_t window; /* what is possible below, or granted */
     uint32_t room;   /* bytes of a segment */
@@ -142,7 +149,8 @@ struct aggregate_run {
     struct collective collective;
     struct fallback fallback;
     struct aggregate_member *member; /* in whose list it is, or NULL */
-    bool running, kept;
+    bool running;                    /* it has been started; before, it keeps its place only */
+    bool decided, kept, fell_back;
     uint64_t number;
     uint32_t check;
     uint32_t segments, sent, received;
@@ -160,8 +168,8 @@ struct aggregate_member {
     enum aggregate_state state;
     struct aggregate_address parent; /* vertex NONE: it is alone, or EARLY */
     uint32_t window, room;
-    uint32_t flying; /* segments that were sent and have no answer */
-    struct list runs;
+    uint32_t flying;  /* segments that were sent and have no answer */
+    struct list runs; /* in the order of calls: none sends before those in front of it have */
 };
 
 /* A message without data that found no memory. */
@@ -201,8 +209,8 @@ int aggregate_node_describe(struct aggregate_member *member, const struct aggreg
 void aggregate_nodes_leave(struct aggregate *aggregate, const struct aggregate_member *member);
 /* Somebody waits for what is acted for here: nodes below that vertex join again. */
 void aggregate_nodes_repeat(struct aggregate *aggregate, const struct aggregate_wire *question);
-/* Nodes that wait for the host, which has gone past their terms. */
-void aggregate_nodes_pass(struct aggregate *aggregate, const struct group *group);
+/* Nodes that wait for the host, which has gone past their terms; `top`: the geometry's group. */
+void aggregate_nodes_pass(struct aggregate *aggregate, const struct group *top);
 /* 0 or -ENOMEM: nothing has been done */
 int aggregate_node_join(struct aggregate *aggregate, const struct aggregate_wire *wire,
                         uint32_t origin);
@@ -230,6 +238,8 @@ void aggregate_node_fail(struct aggregate_node *node, const struct aggregate_fai
                          const struct aggregate_child *except, bool up);
 const struct aggregate_failure *aggregate_node_failure(const struct aggregate_node *node,
                                                        uint64_t number);
+/* Tell the parent of all that are known. */
+void aggregate_failures_up(const struct aggregate_node *node);
 /* Tell one child of it. */
 void aggregate_node_tell(const struct aggregate_node *node, const struct aggregate_child *child,
                          const struct aggregate_failure *failure);
@@ -256,11 +266,14 @@ const struct aggregate_slot *aggregate_slots_find(const struct aggregate_node *n
 /* term.c */
 /* The latest term, of the next run; NULL: out of memory. */
 struct aggregate_member *aggregate_member_of(struct group *group);
-/* NULL: there is none, not yet or not any more. */
+/* Of a geometry's group, or of one of its sub-groups. NULL: there is none, not yet or not any
+ * more. */
 struct aggregate_member *aggregate_find_term(const struct aggregate *aggregate,
-                                             const struct group *group, uint32_t term);
+                                             const struct group *top, uint32_t channel,
+                                             uint32_t term);
 /* The group has gone past this term, and will not join in it any more. */
-bool aggregate_is_past(const struct aggregate *aggregate, const struct group *group, uint32_t term);
+bool aggregate_is_past(const struct aggregate *aggregate, const struct group *top, uint32_t channel,
+                       uint32_t term);
 /* Around all that uses terms; those that are over go at the end. */
 void aggregate_enter(struct aggregate *aggregate);
 void aggregate_exit(struct aggregate *aggregate);
@@ -280,13 +293,13 @@ struct aggregate_wire aggregate_wire_of(const struct aggregate_member *member,
 void aggregate_member_pump(struct aggregate_member *member);
 
 /* run.c */
-/* The window is known: it takes its number, or falls back. May end it. */
+/* The window is known, and it runs: it takes its number, or falls back. May end it. */
 void aggregate_run_decide(struct aggregate_run *run, struct aggregate_member *member);
 /* Its next segment. 0 or -ENOMEM. */
 int aggregate_run_send(struct aggregate_run *run, struct aggregate_member *member);
 void aggregate_run_take(struct aggregate_run *run, struct aggregate_member *member,
                         const struct aggregate_wire *wire, const void *data, size_t bytes);
-/* It fails; its node is told if `tell`. */
+/* It runs, and fails; its node is told if `tell`. */
 void aggregate_run_fail(struct aggregate_run *run, pami_result_t result, bool tell);
 
 #endif

@@ -17,6 +17,7 @@ struct aggregate_wire aggregate_wire_of(const struct aggregate_member *member,
 {
     return (struct aggregate_wire){.identity = member->group->identity,
                                    .number = number,
+                                   .channel = member->group->channel,
                                    .term = member->term,
                                    .vertex = member->parent.vertex,
                                    .place = (uint8_t)member->parent.place,
@@ -41,18 +42,33 @@ void aggregate_member_join(const struct aggregate_member *member)
 
 /* ---- runs ---- */
 
+/* The first that runs, and of which it has not been decided if `undecided`; NULL: none. What ends
+ * one may start others, which stay in their places. */
+static struct aggregate_run *first_running(const struct aggregate_member *member, bool undecided)
+{
+    struct list *item;
+
+    list_for_each (item, &member->runs) {
+        struct aggregate_run *run = list_entry(item, struct aggregate_run, link);
+
+        if (run->running && !(undecided && run->decided))
+            return run;
+    }
+    return NULL;
+}
+
 void aggregate_member_decide(struct aggregate_member *member, enum aggregate_state state)
 {
     struct aggregate_counts *counts = &member->group->context->coll->aggregate->counts;
-    struct list *item, *following;
+    struct aggregate_run *run;
 
     member->state = state;
     if (state == AGGREGATE_GRANTED)
         counts->granted++;
     else if (state == AGGREGATE_REFUSED)
         counts->refused++;
-    list_for_each_safe (item, following, &member->runs)
-        aggregate_run_decide(list_entry(item, struct aggregate_run, link), member);
+    while ((run = first_running(member, true)) != NULL)
+        aggregate_run_decide(run, member);
     aggregate_member_pump(member);
 }
 
@@ -65,6 +81,8 @@ void aggregate_member_pump(struct aggregate_member *member)
     list_for_each (item, &member->runs) {
         struct aggregate_run *run = list_entry(item, struct aggregate_run, link);
 
+        if (!run->decided)
+            return; /* nothing overtakes it */
         while (run->sent < run->segments && member->flying < member->window)
             if (aggregate_run_send(run, member) != 0) {
                 aggregate_run_fail(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"),
@@ -89,15 +107,17 @@ static struct aggregate_run *find(const struct aggregate_member *member, uint64_
     return NULL;
 }
 
+/* Runs that are still to start find it out then. */
 void aggregate_member_gone(struct aggregate_member *member, uint32_t endpoint)
 {
+    struct aggregate_run *run;
+
     if (member->parent.vertex == AGGREGATE_NONE || member->parent.endpoint != endpoint)
         return;
     if (member->state == AGGREGATE_JOINING)
         aggregate_member_decide(member, AGGREGATE_BROKEN);
-    while (!list_empty(&member->runs))
-        aggregate_run_fail(list_entry(member->runs.next, struct aggregate_run, link),
-                           gone_found(member->group->context, endpoint), false);
+    while ((run = first_running(member, false)) != NULL)
+        aggregate_run_fail(run, gone_found(member->group->context, endpoint), false);
 }
 
 size_t aggregate_ask(struct aggregate *aggregate, bool now)
@@ -110,7 +130,7 @@ size_t aggregate_ask(struct aggregate *aggregate, bool now)
         struct aggregate_run *run = list_entry(member->runs.next, struct aggregate_run, link);
         struct aggregate_wire wire;
 
-        if (list_empty(&member->runs) || member->state == AGGREGATE_EARLY ||
+        if (list_empty(&member->runs) || !run->running || member->state == AGGREGATE_EARLY ||
             !doubt_grows(&run->doubt, (uint64_t)run->sent + run->received + 1, now))
             continue;
         if (member->state == AGGREGATE_JOINING)
@@ -149,37 +169,41 @@ static void answer_past(struct aggregate *aggregate, const struct aggregate_wire
 
 /* A node waits for this member in a run. Whoever waits there too, or has not begun it, says nothing
  * but that a member has gone; see ask.h. */
-static void on_ask(struct aggregate *aggregate, struct group *group,
+static void on_ask(struct aggregate *aggregate, struct group *top,
                    const struct aggregate_wire *wire, uint32_t origin)
 {
     struct context *context = aggregate->context;
     uint32_t number = (uint32_t)wire->number;
     const struct aggregate_member *member;
-    bool gave_up;
+    const struct group *group;
+    bool failed, gave_up;
 
-    if (group == NULL) {
+    if (top == NULL) {
         if (gone_any_of(context, wire->identity) || geometry_is_over(context, wire->identity))
             answer(aggregate, wire, origin, false);
         return;
     }
-    if (aggregate_is_past(aggregate, group, wire->term)) {
+    if (aggregate_is_past(aggregate, top, wire->channel, wire->term)) {
         answer_past(aggregate, wire, origin);
         return;
     }
     aggregate_nodes_repeat(aggregate, wire);
-    member = aggregate_find_term(aggregate, group, wire->term);
+    member = aggregate_find_term(aggregate, top, wire->channel, wire->term);
     if (member != NULL && member->state == AGGREGATE_JOINING)
         aggregate_member_join(member);
     if (member != NULL &&
         (member->state == AGGREGATE_REFUSED || find(member, wire->number) != NULL))
         return;
-    if (coll_group_at(context, wire->identity, 0, number) == NULL) {
-        if (gone_any(group))
+    group = coll_group_at(context, wire->identity, wire->channel, number);
+    if (group == NULL) {
+        if (gone_any(top))
             answer(aggregate, wire, origin, false);
         return;
     }
-    gave_up = coll_give_up(group, number, PAMI_INVAL);
-    answer(aggregate, wire, origin, gave_up || coll_why_over(group, number) != PAMI_ERROR);
+    failed = coll_why_over(group, number) == PAMI_ERROR;
+    /* What a leader's run was a part of may go on when that has failed. */
+    gave_up = !(failed && wire->channel != 0) && coll_give_up(top, number, PAMI_INVAL);
+    answer(aggregate, wire, origin, gave_up || !failed);
 }
 
 static void on_grant(struct aggregate_member *member, const struct aggregate_wire *wire)
@@ -187,7 +211,7 @@ static void on_grant(struct aggregate_member *member, const struct aggregate_wir
     if (member->state != AGGREGATE_JOINING)
         return;
     if (wire->number == 0 || wire->segment == 0) {
-        gone_note(member->group->context, wire->check);
+        gone_note(member->group->context, wire->check != AGGREGATE_LEFT ? wire->check : 0);
         aggregate_member_decide(member, wire->check != 0 ? AGGREGATE_BROKEN : AGGREGATE_REFUSED);
         return;
     }
@@ -208,23 +232,26 @@ static void on_failure(struct aggregate_member *member, struct aggregate_run *ru
 void aggregate_member_down(struct aggregate *aggregate, const struct aggregate_wire *wire,
                            uint32_t origin, const void *data, size_t bytes)
 {
-    struct group *group = geometry_find(aggregate->context, wire->identity);
-    struct aggregate_member *member;
+    struct group *top = geometry_find(aggregate->context, wire->identity);
+    struct aggregate_member *member = NULL;
     struct aggregate_run *run;
 
     if (wire->kind == AGGREGATE_ASK) {
-        on_ask(aggregate, group, wire, origin);
+        on_ask(aggregate, top, wire, origin);
         return;
     }
-    member = group != NULL ? aggregate_find_term(aggregate, group, wire->term) : NULL;
+    if (top != NULL)
+        member = aggregate_find_term(aggregate, top, wire->channel, wire->term);
     if (member == NULL || member->parent.vertex == AGGREGATE_NONE ||
         member->parent.endpoint != origin)
         return;
     run = find(member, wire->number);
     if (wire->kind == AGGREGATE_GRANT)
         on_grant(member, wire);
-    else if (run != NULL && wire->kind == AGGREGATE_FAIL)
+    else if (run == NULL || !run->running)
+        return; /* the node keeps the failure of what is still to start */
+    else if (wire->kind == AGGREGATE_FAIL)
         on_failure(member, run, wire);
-    else if (run != NULL)
+    else
         aggregate_run_take(run, member, wire, data, bytes);
 }

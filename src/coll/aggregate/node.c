@@ -22,6 +22,7 @@ static uint32_t place_of(const struct aggregate_node *node, const struct aggrega
 struct aggregate_wire aggregate_wire_up(const struct aggregate_node *node, enum aggregate_kind kind)
 {
     return (struct aggregate_wire){.identity = node->identity,
+                                   .channel = node->channel,
                                    .term = node->term,
                                    .vertex = node->parent.vertex,
                                    .place = (uint8_t)node->parent.place,
@@ -34,6 +35,7 @@ struct aggregate_wire aggregate_wire_down(const struct aggregate_node *node,
                                           enum aggregate_kind kind)
 {
     return (struct aggregate_wire){.identity = node->identity,
+                                   .channel = node->channel,
                                    .term = node->term,
                                    .vertex = child->vertex,
                                    .place = (uint8_t)place_of(node, child),
@@ -53,24 +55,31 @@ static uint32_t mark_of(uint32_t endpoint)
 
 /* ---- making ---- */
 
-static struct aggregate_node *node_find(struct aggregate *aggregate, uint64_t identity,
-                                        uint32_t term, uint32_t vertex)
+static bool is_of(const struct aggregate_node *node, const struct aggregate_wire *wire)
+{
+    return node->identity == wire->identity && node->channel == wire->channel &&
+           node->term == wire->term;
+}
+
+/* By the name of its tree and its vertex there. */
+static struct aggregate_node *node_find(struct aggregate *aggregate,
+                                        const struct aggregate_wire *wire)
 {
     struct list *item;
 
     list_for_each (item, &aggregate->nodes) {
         struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
 
-        if (node->identity == identity && node->term == term && node->vertex == vertex)
+        if (is_of(node, wire) && node->vertex == wire->vertex)
             return node;
     }
     return NULL;
 }
 
-static struct aggregate_node *node_get(struct aggregate *aggregate, uint64_t identity,
-                                       uint32_t term, uint32_t vertex)
+static struct aggregate_node *node_get(struct aggregate *aggregate,
+                                       const struct aggregate_wire *wire)
 {
-    struct aggregate_node *node = node_find(aggregate, identity, term, vertex);
+    struct aggregate_node *node = node_find(aggregate, wire);
 
     if (node != NULL)
         return node;
@@ -79,9 +88,10 @@ static struct aggregate_node *node_get(struct aggregate *aggregate, uint64_t ide
     if (node == NULL)
         return NULL;
     node->aggregate = aggregate;
-    node->identity = identity;
-    node->term = term;
-    node->vertex = vertex;
+    node->identity = wire->identity;
+    node->channel = wire->channel;
+    node->term = wire->term;
+    node->vertex = wire->vertex;
     node->window = (uint32_t)option_int(OPT_COLL_AGGREGATE_WINDOW);
     node->room = (uint32_t)option_bytes(OPT_COLL_AGGREGATE_SEGMENT);
     list_init(&node->failures);
@@ -110,12 +120,12 @@ void aggregate_node_free(struct aggregate_node *node)
 static bool awaits_host(const struct aggregate_node *node)
 {
     struct context *context = node->aggregate->context;
-    const struct group *group = geometry_find(context, node->identity);
+    const struct group *top = geometry_find(context, node->identity);
 
     if (node->described)
         return false;
-    if (group != NULL)
-        return !aggregate_is_past(node->aggregate, group, node->term);
+    if (top != NULL)
+        return !aggregate_is_past(node->aggregate, top, node->channel, node->term);
     return node->term != 0 && geometry_is_known(context, node->identity);
 }
 
@@ -162,7 +172,7 @@ static void join_up(const struct aggregate_node *node, uint32_t window)
     send_up(node, &wire);
 }
 
-/* `mark`: because a member has gone; 0: for want of slots. */
+/* `mark`: because a member has gone, or left; 0: for want of slots. */
 static void refuse(struct aggregate_node *node, uint32_t mark)
 {
     if (node->state == AGGREGATE_REFUSED)
@@ -186,7 +196,7 @@ static void join_if_complete(struct aggregate_node *node)
         if (!node->child[i].joined)
             return;
     node->grant = aggregate_take(&node->aggregate->manager, node->window, bytes);
-    if (node->grant.slots == 0 || aggregate_slots_make(node) != 0) {
+    if (node->grant.slots == 0 || aggregate_slots_make(node) != 0 || node->forgotten != 0) {
         refuse(node, 0);
         return;
     }
@@ -202,6 +212,7 @@ static void join_if_complete(struct aggregate_node *node)
         refuse(node, error == -ENOMEM ? 0 : mark_of(node->parent.endpoint));
     else
         join_up(node, node->window);
+    aggregate_failures_up(node); /* those of before, for which the parent had no ear */
 }
 
 static void on_grant(struct aggregate_node *node, const struct aggregate_wire *wire)
@@ -243,10 +254,12 @@ int aggregate_node_describe(struct aggregate_member *member, const struct aggreg
 {
     const struct group *group = member->group;
     const struct aggregate_vertex *from = &tree->vertex[vertex];
-    struct aggregate_node *node =
-        node_get(group->context->coll->aggregate, group->identity, member->term, vertex);
+    struct aggregate_wire name = aggregate_wire_of(member, AGGREGATE_JOIN, 0);
+    struct aggregate_node *node;
     uint32_t mark = 0;
 
+    name.vertex = vertex;
+    node = node_get(group->context->coll->aggregate, &name);
     if (node == NULL)
         return -ENOMEM;
     node->count = from->count;
@@ -283,6 +296,7 @@ static void ask(const struct aggregate_node *node, uint32_t endpoint, uint32_t p
 {
     const struct aggregate_wire wire = {.identity = node->identity,
                                         .number = number,
+                                        .channel = node->channel,
                                         .term = node->term,
                                         .vertex = node->vertex,
                                         .place = (uint8_t)place,
@@ -298,8 +312,8 @@ void aggregate_nodes_repeat(struct aggregate *aggregate, const struct aggregate_
     list_for_each (item, &aggregate->nodes) {
         const struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
 
-        if (node->identity != question->identity || node->term != question->term ||
-            !node->described || node->is_root || node->parent.vertex != question->vertex)
+        if (!is_of(node, question) || !node->described || node->is_root ||
+            node->parent.vertex != question->vertex)
             continue;
         if (node->state == AGGREGATE_JOINED)
             join_up(node, node->window);
@@ -358,15 +372,15 @@ static void leave_up(struct aggregate_node *node)
     node->told_left = node->described;
 }
 
-/* Nothing will be complete here any more. */
-static void stop(struct aggregate_node *node)
+/* Nothing will be complete here any more; `mark` as in refuse. */
+static void stop(struct aggregate_node *node, uint32_t mark)
 {
     if (node->state == AGGREGATE_GRANTED) {
         aggregate_slots_give_up(node, NULL, 0, false);
         node->state = AGGREGATE_REFUSED;
         release_slots(node);
     } else {
-        refuse(node, 0);
+        refuse(node, mark);
     }
     leave_up(node);
 }
@@ -374,32 +388,32 @@ static void stop(struct aggregate_node *node)
 static void on_leave(struct aggregate_node *node, struct aggregate_child *child)
 {
     child->left = true;
-    stop(node);
+    stop(node, child->joined ? AGGREGATE_LEFT : 0);
     free_if_alone(node);
 }
 
 void aggregate_nodes_leave(struct aggregate *aggregate, const struct aggregate_member *member)
 {
+    const struct aggregate_wire name = aggregate_wire_of(member, AGGREGATE_LEAVE, 0);
     struct list *item;
 
     list_for_each (item, &aggregate->nodes) {
         struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
 
-        if (node->described && node->identity == member->group->identity &&
-            node->term == member->term)
-            stop(node);
+        if (node->described && is_of(node, &name))
+            stop(node, member->state == AGGREGATE_REFUSED ? 0 : AGGREGATE_LEFT);
     }
 }
 
-void aggregate_nodes_pass(struct aggregate *aggregate, const struct group *group)
+void aggregate_nodes_pass(struct aggregate *aggregate, const struct group *top)
 {
     struct list *item, *following;
 
     list_for_each_safe (item, following, &aggregate->nodes) {
         struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
 
-        if (node->described || node->identity != group->identity ||
-            !aggregate_is_past(aggregate, group, node->term))
+        if (node->described || node->identity != top->identity ||
+            !aggregate_is_past(aggregate, top, node->channel, node->term))
             continue;
         refuse(node, 0);
         free_if_alone(node);
@@ -454,11 +468,11 @@ static void on_failure(struct aggregate_node *node, const struct aggregate_child
 static struct aggregate_node *node_joined(struct aggregate *aggregate,
                                           const struct aggregate_wire *wire)
 {
-    struct aggregate_node *node = node_get(aggregate, wire->identity, wire->term, wire->vertex);
-    const struct group *group = geometry_find(aggregate->context, wire->identity);
+    struct aggregate_node *node = node_get(aggregate, wire);
+    const struct group *top = geometry_find(aggregate->context, wire->identity);
 
-    if (node != NULL && !node->described && group != NULL &&
-        aggregate_is_past(aggregate, group, node->term))
+    if (node != NULL && !node->described && top != NULL &&
+        aggregate_is_past(aggregate, top, node->channel, node->term))
         refuse(node, 0);
     return node;
 }
@@ -494,7 +508,8 @@ static void on_join(struct aggregate_node *node, struct aggregate_child *child,
 static void on_data(struct aggregate_node *node, struct aggregate_child *child,
                     const struct aggregate_wire *wire, const void *data, size_t bytes)
 {
-    const struct aggregate_failure over = {.number = wire->number};
+    const struct aggregate_failure over = {.number = wire->number,
+                                           .mark = node->mark != AGGREGATE_LEFT ? node->mark : 0};
 
     if (node->state == AGGREGATE_GRANTED)
         aggregate_slots_data(node, child, wire, data, bytes);
@@ -531,7 +546,7 @@ int aggregate_node_join(struct aggregate *aggregate, const struct aggregate_wire
 void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire *wire,
                        uint32_t origin, const void *data, size_t bytes)
 {
-    struct aggregate_node *node = node_find(aggregate, wire->identity, wire->term, wire->vertex);
+    struct aggregate_node *node = node_find(aggregate, wire);
     struct aggregate_child *child;
 
     if (node == NULL)
@@ -558,7 +573,7 @@ void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire 
 void aggregate_node_down(struct aggregate *aggregate, const struct aggregate_wire *wire,
                          uint32_t origin, const void *data, size_t bytes)
 {
-    struct aggregate_node *node = node_find(aggregate, wire->identity, wire->term, wire->vertex);
+    struct aggregate_node *node = node_find(aggregate, wire);
     const struct aggregate_failure failure = failure_of(wire);
 
     if (node == NULL || !node->described || node->is_root || node->parent.endpoint != origin)

@@ -2,14 +2,19 @@
  * The rows of aggregation as machines: a run sends its segments to the member's node as credits
  * allow, and puts the results where they belong.
  *
- * A run has its number from the start, but takes it when the window of the group is known. Without
- * a window it falls back to a row over messages, under this number, as all members do.
+ * A run has its place among those of the member from when its number is reserved, which is in the
+ * order of calls. As the leaders' part of a hierarchy it starts later, in any order: those behind
+ * it wait until it has been started, or given up.
+ *
+ * A run has its number from then on, but takes it when the window of the group is known. Without a
+ * window it falls back to a row over messages, under this number, as all members do.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "coll/aggregate/internal.h"
 #include "coll/coll.h"
+#include "coll/engine.h"
 #include "coll/flight.h"
 #include "coll/gone.h"
 #include "p2p/message.h"
@@ -63,19 +68,45 @@ static void finish(struct aggregate_run *run, pami_result_t result)
         aggregate_member_pump(member);
 }
 
+/* A node must hear of it before it gets anything of later runs. Who has not joined cannot tell it:
+ * then nobody is to have slots in this term, and over messages all members can be told. */
+static void tell_node(const struct aggregate_run *run, struct aggregate_member *member,
+                      pami_result_t result)
+{
+    struct aggregate_wire wire = aggregate_wire_of(member, AGGREGATE_FAIL, run->number);
+
+    wire.flags = AGGREGATE_UP | (result == PAMI_INVAL ? AGGREGATE_DISAGREES : 0);
+    wire.check = result == PAMI_ERROR ? member->group->context->coll->gone : 0;
+    aggregate_member_up(member, &wire);
+    if (member->state == AGGREGATE_EARLY)
+        member->window = 0;
+}
+
 void aggregate_run_fail(struct aggregate_run *run, pami_result_t result, bool tell)
 {
-    const struct aggregate_member *member = run->member;
-
-    if (tell && member != NULL && member->parent.vertex != AGGREGATE_NONE) {
-        struct aggregate_wire wire = aggregate_wire_of(member, AGGREGATE_FAIL, run->number);
-
-        wire.flags = (uint8_t)(AGGREGATE_UP | (result == PAMI_INVAL ? AGGREGATE_DISAGREES : 0));
-        wire.check = result == PAMI_ERROR ? run->machine.group->context->coll->gone : 0;
-        aggregate_send(run->machine.group->context->coll->aggregate, member->parent.endpoint, &wire,
-                       NULL, 0);
-    }
+    if (tell && run->member != NULL)
+        tell_node(run, run->member, result);
     finish(run, result);
+}
+
+/* It will not start. */
+static void cancel(struct aggregate_run *run, pami_result_t result)
+{
+    struct machine *machine = &run->machine;
+    struct aggregate_member *member = run->member;
+
+    if (machine->numbers == 0)
+        return;
+    displace(run);
+    machine_number(machine);
+    coll_failed(machine->group, (uint32_t)run->number, result);
+    if (member == NULL)
+        return;
+    if (member->state == AGGREGATE_REFUSED)
+        flight_abort_all(machine->group, (uint32_t)run->number, result);
+    else
+        tell_node(run, member, result);
+    aggregate_member_pump(member);
 }
 
 /* ---- without a window ---- */
@@ -90,6 +121,7 @@ static void fall_back(struct aggregate_run *run)
     const struct area_map kept = {.base = run->copy, .extent = 1, .blocks = BLOCKS_ONE};
 
     displace(run);
+    run->fell_back = true;
     fallback_start(&run->fallback, &run->machine, &run->collective, run->kept ? &kept : NULL);
 }
 
@@ -124,12 +156,13 @@ void aggregate_run_decide(struct aggregate_run *run, struct aggregate_member *me
 {
     struct context *context = member->group->context;
 
+    run->decided = true;
     if (member->state == AGGREGATE_REFUSED) {
         fall_back(run);
         return;
     }
     if (member->state == AGGREGATE_BROKEN) {
-        finish(run, gone_error(member->group, "a member has gone"));
+        finish(run, engine_aborted(member->group, false));
         return;
     }
     machine_number(&run->machine);
@@ -235,25 +268,39 @@ static void keep_contribution(struct aggregate_run *run)
         place_copy(&to, &from, (size_t)collective->bytes);
 }
 
+/* Once: the number and its place. */
+static void reserve(struct machine *machine, uint32_t runs)
+{
+    struct aggregate *aggregate = machine->group->context->coll->aggregate;
+    struct aggregate_run *run = run_of(machine);
+
+    aggregate_enter(aggregate);
+    machine_reserve(machine, runs);
+    run->running = run->decided = false;
+    run->segments = run->sent = run->received = 0;
+    run->doubt = (struct doubt){0, 0};
+    run->number = machine->sequence;
+    run->member = aggregate_member_of(machine->group);
+    if (run->member != NULL)
+        list_push_back(&run->member->runs, &run->link);
+    aggregate_exit(aggregate);
+}
+
 static void begin(struct aggregate_run *run)
 {
     struct machine *machine = &run->machine;
-    struct aggregate_member *member = aggregate_member_of(machine->group);
+    struct aggregate_member *member;
 
-    run->running = true;
-    run->segments = run->sent = run->received = 0;
-    run->doubt = (struct doubt){0, 0};
-    coll_runs(machine->group);
     if (machine->numbers == 0)
-        machine_reserve(machine, 1);
-    run->number = machine->sequence;
+        machine->ops->reserve(machine, 1);
+    member = run->member;
+    run->running = true;
+    coll_runs(machine->group);
     if (member == NULL) {
         finish(run, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
         return;
     }
     keep_contribution(run);
-    list_push_back(&member->runs, &run->link);
-    run->member = member;
     if (member->state == AGGREGATE_JOINING || member->state == AGGREGATE_EARLY)
         return;
     aggregate_run_decide(run, member);
@@ -280,7 +327,6 @@ static void release(struct machine *machine)
     free(run);
 }
 
-/* It always runs: rows that take their runs in order are in no composition. */
 static void give_up(struct machine *machine, pami_result_t result)
 {
     struct aggregate *aggregate = machine->group->context->coll->aggregate;
@@ -291,30 +337,37 @@ static void give_up(struct machine *machine, pami_result_t result)
         fallback_give_up(&run->fallback, result);
     else if (run->running)
         aggregate_run_fail(run, result, true);
+    else
+        cancel(run, result);
     aggregate_exit(aggregate);
 }
 
 static const struct machine_ops aggregate_ops = {
     .name = "aggregate",
-    .reserve = machine_reserve,
+    .reserve = reserve,
     .start = start,
     .release = release,
     .give_up = give_up,
 };
+
+bool aggregate_run_fell_back(const struct machine *machine)
+{
+    return machine->ops == &aggregate_ops &&
+           ((const struct aggregate_run *)((const char *)machine -
+                                           offsetof(struct aggregate_run, machine)))
+               ->fell_back;
+}
 
 /* Joins already: a call that is refused for want of memory has no number, so others do not wait for
  * it. */
 int aggregate_make(struct group *group, const struct algorithm *row, struct collective *collective,
                    struct machine **machine)
 {
-    struct aggregate *aggregate = group->context->coll->aggregate;
     struct aggregate_run *run = NULL;
 
     (void)row;
-    aggregate_enter(aggregate);
-    if (aggregate_member_of(group) != NULL)
+    if (aggregate_prepare(group) == 0)
         run = aligned_alloc(_Alignof(struct aggregate_run), sizeof(*run));
-    aggregate_exit(aggregate);
     if (run == NULL) {
         collective_release(collective);
         return -ENOMEM;
@@ -323,7 +376,7 @@ int aggregate_make(struct group *group, const struct algorithm *row, struct coll
     list_init(&run->link);
     run->fallback = (struct fallback){.done = fallback_done};
     run->member = NULL;
-    run->running = run->kept = false;
+    run->running = run->decided = run->kept = run->fell_back = false;
     run->collective = *collective;
     *machine = &run->machine;
     return 0;

@@ -86,11 +86,16 @@ static int join(struct aggregate_member *member)
 /* ---- terms ---- */
 
 struct aggregate_member *aggregate_find_term(const struct aggregate *aggregate,
-                                             const struct group *group, uint32_t term)
+                                             const struct group *top, uint32_t channel,
+                                             uint32_t term)
 {
-    struct aggregate_member *current = group->state->aggregate;
+    const struct group *group = channel == 0 ? top : top->state->subs[channel];
+    struct aggregate_member *current;
     struct list *item;
 
+    if (group == NULL)
+        return NULL;
+    current = group->state->aggregate;
     if (likely(current != NULL && current->term == term))
         return current;
     list_for_each (item, &aggregate->members) {
@@ -102,9 +107,11 @@ struct aggregate_member *aggregate_find_term(const struct aggregate *aggregate,
     return NULL;
 }
 
-bool aggregate_is_past(const struct aggregate *aggregate, const struct group *group, uint32_t term)
+/* Sub-groups, made or not, are in the term of the geometry. */
+bool aggregate_is_past(const struct aggregate *aggregate, const struct group *top, uint32_t channel,
+                       uint32_t term)
 {
-    return term < group->state->term && aggregate_find_term(aggregate, group, term) == NULL;
+    return term < top->state->term && aggregate_find_term(aggregate, top, channel, term) == NULL;
 }
 
 static struct aggregate_member *first_of(const struct aggregate *aggregate,
@@ -116,6 +123,21 @@ static struct aggregate_member *first_of(const struct aggregate *aggregate,
         struct aggregate_member *member = list_entry(item, struct aggregate_member, link);
 
         if (member->group == group)
+            return member;
+    }
+    return NULL;
+}
+
+/* Of the geometry's group, or of one of its sub-groups. */
+static struct aggregate_member *first_below(const struct aggregate *aggregate,
+                                            const struct group *top)
+{
+    struct list *item;
+
+    list_for_each (item, &aggregate->members) {
+        struct aggregate_member *member = list_entry(item, struct aggregate_member, link);
+
+        if (member->group->state->top == top)
             return member;
     }
     return NULL;
@@ -134,7 +156,7 @@ static void leave(struct aggregate_member *member)
     if (group->state->aggregate == member)
         group->state->aggregate = NULL;
     free(member);
-    aggregate_nodes_pass(aggregate, group);
+    aggregate_nodes_pass(aggregate, group->state->top);
 }
 
 /* Without memory it is early still, and what it waits for is a later pass. */
@@ -182,20 +204,32 @@ void aggregate_exit(struct aggregate *aggregate)
     aggregate->inside--;
 }
 
-/* To the term that the updates have come to. Returns what they wish. */
-static bool move_on(struct group *group)
+/* The latest terms of the geometry's group and its sub-groups are over. */
+static void end_terms(struct aggregate *aggregate, const struct group *top)
 {
-    struct aggregate *aggregate = group->context->coll->aggregate;
-    struct coll_state *state = group->state;
-    unsigned word = atomic_load_explicit(&group->optimise, memory_order_relaxed);
+    struct list *item;
+
+    list_for_each (item, &aggregate->members) {
+        struct aggregate_member *member = list_entry(item, struct aggregate_member, link);
+
+        if (member->group->state->top != top)
+            continue;
+        member->over = aggregate->unsettled = true;
+        member->group->state->aggregate = NULL;
+    }
+}
+
+/* To the term that the geometry's updates have come to. Returns what they wish. */
+static bool move_on(const struct group *top)
+{
+    struct aggregate *aggregate = top->context->coll->aggregate;
+    unsigned word = atomic_load_explicit(&top->optimise, memory_order_relaxed);
     uint32_t term = word >> GROUP_UPDATES_SHIFT;
 
-    if (unlikely(state->term != term)) {
-        if (state->aggregate != NULL)
-            state->aggregate->over = aggregate->unsettled = true;
-        state->aggregate = NULL;
-        state->term = term;
-        aggregate_nodes_pass(aggregate, group);
+    if (unlikely(top->state->term != term)) {
+        end_terms(aggregate, top);
+        top->state->term = term;
+        aggregate_nodes_pass(aggregate, top);
     }
     return term == 0 || (word & GROUP_OPTIMISED) != 0;
 }
@@ -203,7 +237,7 @@ static bool move_on(struct group *group)
 struct aggregate_member *aggregate_member_of(struct group *group)
 {
     struct aggregate *aggregate = group->context->coll->aggregate;
-    bool wished = move_on(group);
+    bool wished = move_on(group->state->top);
     struct aggregate_member *member = group->state->aggregate;
 
     if (likely(member != NULL))
@@ -212,7 +246,7 @@ struct aggregate_member *aggregate_member_of(struct group *group)
     if (member == NULL)
         return NULL;
     member->group = group;
-    member->term = group->state->term;
+    member->term = group->state->top->state->term;
     member->parent.vertex = AGGREGATE_NONE;
     member->window = wished ? AGGREGATE_WINDOW_MAX : 0;
     member->room = (uint32_t)option_bytes(OPT_COLL_AGGREGATE_SEGMENT);
@@ -240,13 +274,24 @@ void aggregate_group_optimise(struct group *group, bool ahead)
     aggregate_exit(aggregate);
 }
 
+int aggregate_prepare(struct group *group)
+{
+    struct aggregate *aggregate = group->context->coll->aggregate;
+    bool ready;
+
+    aggregate_enter(aggregate);
+    ready = aggregate_member_of(group) != NULL;
+    aggregate_exit(aggregate);
+    return ready ? 0 : -ENOMEM;
+}
+
 void aggregate_group_closed(struct group *group)
 {
     struct aggregate *aggregate = group->context->coll->aggregate;
     struct aggregate_member *member;
 
     group->state->term = TERM_LAST;
-    while ((member = first_of(aggregate, group)) != NULL)
+    while ((member = first_below(aggregate, group)) != NULL)
         leave(member);
     aggregate_nodes_pass(aggregate, group);
 }
