@@ -118,8 +118,8 @@ static void asked_running(struct instance *instance, const struct flight_head *h
                                   instance->algorithm->name, origin));
     if (!agrees || !step_is_silent(instance, origin))
         return;
-    answer.word =
-        FLIGHT_OVER | (head->word & FLIGHT_CHANNEL_MASK) | gone_word(instance->coll->context);
+    answer.word = FLIGHT_OVER | (head->word & FLIGHT_CHANNEL_MASK) |
+                  gone_word(instance->coll->context, head->identity);
     flight_tell(instance->coll->context, &answer, origin, 0);
 }
 
@@ -180,7 +180,7 @@ static void over(struct flight *flight, struct group *group, const struct flight
     const struct machine *machine;
 
     if (!disagrees)
-        gone_heard(group->context, head->word);
+        gone_heard(group->context, head->identity, head->word);
     if (instance != NULL) {
         /* Who has nothing to say any more fetches what it is sent all the same, unless there was
          * an error. */

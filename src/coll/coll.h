@@ -83,7 +83,7 @@ struct coll {
     struct retry begin;      /* ... which this does */
     uint64_t ask_at, ask_ns; /* when to look next who waits for whom, see ask.h, and how often */
     uint64_t failures;       /* runs that have failed */
-    uint32_t gone;           /* gone.h: a task + 1; 0: nobody */
+    uint32_t gone;           /* gone.h: the last that has gone, a task + 1; 0: nobody */
 };
 
 /* Sets of leaders that a group can have whose domains differ in size (levels.h). */
@@ -118,6 +118,7 @@ struct coll_state {
     bool in_block;     /* a composition reserves numbers ... */
     uint64_t block;    /* ... from this one on */
     uint32_t term;     /* the latest of aggregation, see aggregate/ */
+    uint32_t gone;     /* a member that has gone: gone.h */
     uint32_t told;     /* the last run about which this member has told all that they disagree */
     bool has_told;
     struct group *subs[GROUP_CHANNELS]; /* of the geometry itself: all of them */

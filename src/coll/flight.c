@@ -289,7 +289,7 @@ void flight_tell(struct context *context, const struct flight_head *head, uint32
     struct flight_head answer = *head;
 
     if (what & FLIGHT_ABORT)
-        answer.word = (answer.word & ~FLIGHT_CHECK_MASK) | gone_word(context);
+        answer.word = (answer.word & ~FLIGHT_CHECK_MASK) | gone_word(context, head->identity);
     answer.word |= what;
     if (message_send(context, endpoint, MESSAGE_COLLECTIVE, &answer, sizeof(answer), &nowhere, 0,
                      NULL, NULL) == -ENOMEM &&
@@ -466,7 +466,7 @@ void flight_arrive(pami_context_t context, void *cookie, const void *header, siz
         flight = *find(table, head);
     if (unlikely(head->word & (FLIGHT_ABORT | FLIGHT_ASK | FLIGHT_OVER))) {
         if ((head->word & (FLIGHT_ABORT | FLIGHT_DISAGREE)) == FLIGHT_ABORT)
-            gone_heard(table->context, head->word);
+            gone_heard(table->context, head->identity, head->word);
         if (head->word & (FLIGHT_ASK | FLIGHT_OVER)) {
             ask_arrive(table->context, flight, head, origin);
             return;

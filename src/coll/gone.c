@@ -17,14 +17,25 @@ void gone_note(struct context *context, uint32_t mark)
         context->coll->gone = mark;
 }
 
-uint32_t gone_word(const struct context *context)
+uint32_t gone_mark(struct context *context, uint64_t identity)
 {
-    return context->coll->gone << WORD_SHIFT;
+    const struct group *group = geometry_find(context, identity);
+
+    return group != NULL && group->state->gone != 0 ? group->state->gone : context->coll->gone;
 }
 
-void gone_heard(struct context *context, uint32_t word)
+uint32_t gone_word(struct context *context, uint64_t identity)
 {
+    return gone_mark(context, identity) << WORD_SHIFT;
+}
+
+void gone_heard(struct context *context, uint64_t identity, uint32_t word)
+{
+    const struct group *group = geometry_find(context, identity);
+
     gone_note(context, word >> WORD_SHIFT);
+    if (group != NULL && group->state->gone != context->coll->gone)
+        gone_look(group);
 }
 
 pami_result_t gone_found(struct context *context, uint32_t endpoint)
@@ -37,19 +48,22 @@ pami_result_t gone_found(struct context *context, uint32_t endpoint)
 uint32_t gone_look(const struct group *group)
 {
     const struct group *top = group->state->top;
-    struct coll *coll = group->context->coll;
-    uint32_t mark = 0;
+    struct coll_state *state = top->state;
+    uint32_t last = group->context->coll->gone, mark = 0;
 
     for (uint32_t i = 0; i < top->size; i++) {
         uint32_t endpoint = topology_endpoint(top->topology, i);
 
-        if (endpoint_task(endpoint) + 1 == coll->gone)
-            return coll->gone;
-        if (mark == 0 && message_has_gone(group->context, endpoint))
+        if (endpoint_task(endpoint) + 1 == last) {
+            mark = last;
+            break;
+        }
+        if (mark == 0 && message_has_ended(group->context, endpoint))
             mark = endpoint_task(endpoint) + 1;
     }
-    gone_note(group->context, mark);
-    return mark;
+    state->gone = mark != 0 ? mark : state->gone;
+    gone_note(group->context, state->gone);
+    return state->gone;
 }
 
 pami_result_t gone_error(const struct group *group, const char *otherwise)

@@ -2,9 +2,10 @@
  * Members that have gone: their names, for the texts of errors.
  *
  * A context remembers the last task of which it has heard that it has gone: from p2p, from a member
- * that gave a run up (in the message's word, where a check would be), or in an arena's first line.
- * That names somebody. Only what p2p says now counts when something is to be done about it, as a
- * task that was cut off may come back.
+ * that gave a run up (in the message's word, where a check would be), or in an arena's first line;
+ * and so does each geometry of its members, as others may go meanwhile. That names somebody. Only
+ * what p2p says now counts when something is to be done about it, as a task that was cut off may
+ * come back.
  */
 #ifndef LIBPAMI_COLL_GONE_H
 #define LIBPAMI_COLL_GONE_H
@@ -19,9 +20,12 @@ struct context;
 /* Task `mark` - 1 has gone; 0: nobody. */
 void gone_note(struct context *context, uint32_t mark);
 
+/* Of a member of this geometry, or else the last one; 0: nobody. */
+uint32_t gone_mark(struct context *context, uint64_t identity);
+
 /* In the word of a message that says a run is given up, and out of it. */
-uint32_t gone_word(const struct context *context);
-void gone_heard(struct context *context, uint32_t word);
+uint32_t gone_word(struct context *context, uint64_t identity);
+void gone_heard(struct context *context, uint64_t identity, uint32_t word);
 
 /* A run on this group fails: remembers a member of it, if one has gone. Returns its mark, or 0. */
 uint32_t gone_look(const struct group *group);

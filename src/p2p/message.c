@@ -387,6 +387,13 @@ bool message_has_gone(struct context *context, uint32_t endpoint)
     return peer != NULL && peer->gone;
 }
 
+bool message_has_ended(struct context *context, uint32_t endpoint)
+{
+    const struct peer *peer = u64map_get(&context->p2p->peers, endpoint);
+
+    return peer != NULL && (peer->gone || peer->ended);
+}
+
 int message_copy(struct context *context, uint32_t endpoint, bool put, void *near, uint64_t far,
                  size_t bytes)
 {

@@ -142,4 +142,7 @@ int message_copy(struct context *context, uint32_t endpoint, bool put, void *nea
 /* It is known to have gone, and has not been resumed. */
 bool message_has_gone(struct context *context, uint32_t endpoint);
 
+/* Or it is about to be: something has failed for want of its memory. To name it in errors. */
+bool message_has_ended(struct context *context, uint32_t endpoint);
+
 #endif

@@ -156,7 +156,7 @@ bool p2p_is_valid(const struct client_core *core, uint32_t endpoint)
 static void come_back(struct p2p *p2p, struct peer *peer)
 {
     peer->packet_path = NULL;
-    peer->gone = false;
+    peer->gone = peer->ended = false;
     p2p_reset(p2p, peer);
 }
 

@@ -85,6 +85,7 @@ _Static_assert(MESSAGE_META_BYTES == 32 && sizeof(struct message_meta) == 48 &&
 struct peer {
     uint32_t endpoint;
     bool gone;                /* has left; opening a new path may bring it back */
+    bool ended;               /* its memory has; what it sent before may still be delivered */
     struct path *path;        /* the usual one */
     struct path *packet_path; /* one that shares no memory, opened when asked for */
     struct list queue;        /* sends that still have packets to send, oldest first */

@@ -40,9 +40,13 @@ static void push_instead(struct p2p *p2p, struct receive *receive)
 
 static pami_result_t fault(struct receive *receive, int error)
 {
-    if (error == -EPIPE)
-        return error_set(PAMI_ERROR, "receive: endpoint %u of task %u has gone",
-                         receive->peer->endpoint, endpoint_task(receive->peer->endpoint));
+    struct peer *peer = receive->peer;
+
+    if (error == -EPIPE) {
+        peer->ended = true;
+        return error_set(PAMI_ERROR, "receive: endpoint %u of task %u has gone", peer->endpoint,
+                         endpoint_task(peer->endpoint));
+    }
     return error_set(PAMI_ERROR, "receive: data cannot be read from or written to memory");
 }
 

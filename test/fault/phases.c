@@ -1,9 +1,9 @@
 /*
  * A task is killed in every phase of a collective: before its first store to shared memory, before
  * its second one, and so on until it has done its part (phases/stores.h). On all others the
- * collective ends within seconds, well or with an error (by aggregation nodes one that names the
- * task), and well only with the right data; what is started later in that geometry ends with an
- * error; a geometry without it works; and nothing is left of the one that it was a member of.
+ * collective ends within seconds, well or with an error that names the task, and well only with the
+ * right data; what is started later in that geometry ends with an error; a geometry without it
+ * works; and nothing is left of the one that it was a member of.
  *
  *     phases --row NAME --type N [--words N] [--rank N] [--root N] [--nodes N] [--late] [--calm]
  *            [--cold] [--twice] [--by-other] [--from K]
@@ -228,7 +228,7 @@ static bool all_need_all(void)
            options.type == PAMI_XFER_ALLGATHER || options.type == PAMI_XFER_ALLTOALL;
 }
 
-/* Of an error: it names the one that has died. Not all members of other rows learn who it is. */
+/* Of an error: it names the one that has died, not another that has died before it. */
 static void check_text(void)
 {
     char named[32];
@@ -252,7 +252,7 @@ static void check_end(struct op *o, long stop, double start)
     else if (o->told.result != PAMI_ERROR || stop == 0)
         FAIL("%s of type %d, death before store %ld: result %d: %s", o->name, (int)o->type, stop,
              (int)o->told.result, test_text());
-    if (o->told.result == PAMI_ERROR && strstr(options.row, "Aggregated") != NULL)
+    if (o->told.result == PAMI_ERROR)
         check_text();
     if (stop == 1 && !options.by_other && all_need_all() && o->told.result == PAMI_SUCCESS)
         FAIL("%s of type %d ends well without one that has not begun", o->name, (int)o->type);

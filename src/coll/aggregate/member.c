@@ -152,7 +152,7 @@ static void answer(struct aggregate *aggregate, const struct aggregate_wire *que
     wire.kind = AGGREGATE_FAIL;
     wire.from = AGGREGATE_NONE;
     wire.flags = (uint8_t)(AGGREGATE_UP | (disagrees ? AGGREGATE_DISAGREES : 0));
-    wire.check = disagrees ? 0 : aggregate->context->coll->gone;
+    wire.check = disagrees ? 0 : gone_mark(aggregate->context, wire.identity);
     aggregate_send(aggregate, origin, &wire, NULL, 0);
 }
 

@@ -76,7 +76,7 @@ static void tell_node(const struct aggregate_run *run, struct aggregate_member *
     struct aggregate_wire wire = aggregate_wire_of(member, AGGREGATE_FAIL, run->number);
 
     wire.flags = AGGREGATE_UP | (result == PAMI_INVAL ? AGGREGATE_DISAGREES : 0);
-    wire.check = result == PAMI_ERROR ? member->group->context->coll->gone : 0;
+    wire.check = result == PAMI_ERROR ? gone_mark(member->group->context, wire.identity) : 0;
     aggregate_member_up(member, &wire);
     if (member->state == AGGREGATE_EARLY)
         member->window = 0;
