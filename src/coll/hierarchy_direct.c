@@ -35,14 +35,14 @@ static uint32_t rank_here(const struct build *build, uint32_t index)
     return levels_rank(build->levels, build->levels->own, index);
 }
 
-/* Of a list for all members, what concerns those of the own domain. NULL: equal blocks. */
-static uint64_t *sizes_here(struct build *build, const uint64_t *list)
+/* Of a list for all members, what concerns those of the own domain. NULL: there is no list. */
+static uint64_t *list_here(struct build *build, const uint64_t *list)
 {
-    uint64_t *sizes = list != NULL ? hierarchy_numbers(build, build_locals(build)) : NULL;
+    uint64_t *here = list != NULL ? hierarchy_numbers(build, build_locals(build)) : NULL;
 
-    for (uint32_t i = 0; sizes != NULL && i < build_locals(build); i++)
-        sizes[i] = list[rank_here(build, i)];
-    return sizes;
+    for (uint32_t i = 0; here != NULL && i < build_locals(build); i++)
+        here[i] = list[rank_here(build, i)];
+    return here;
 }
 
 /* The blocks of the own domain's members; equal ones follow one another. */
@@ -51,10 +51,12 @@ static struct area_map blocks_here(struct build *build, const struct area_map *m
     struct area_map here = *map;
     size_t *displacements;
 
-    if (map->blocks < BLOCKS_LISTED) {
+    if (map->blocks == BLOCKS_PACKED)
+        here.starts = list_here(build, map->starts);
+    else if (map->blocks < BLOCKS_LISTED)
         here.base = area_place(map, rank_here(build, 0), 0).address;
+    if (map->blocks < BLOCKS_LISTED)
         return here;
-    }
     displacements = hierarchy_memory(build, build_locals(build) * sizeof(*displacements));
     for (uint32_t i = 0; displacements != NULL && i < build_locals(build); i++)
         displacements[i] = area_displacement(map, rank_here(build, i));
@@ -113,7 +115,7 @@ static void gather(struct build *build, const struct collective *from, const str
     if (build_is_root(build, way)) {
         blocks = blocks_here(build, &from->recv);
         hierarchy_replace(&part.recv, &blocks);
-        part.recv_bytes = sizes_here(build, from->recv_bytes);
+        part.recv_bytes = list_here(build, from->recv_bytes);
     }
     add_or_copy(build, &part, own_bytes(from));
 }
@@ -131,7 +133,7 @@ static void scatter(struct build *build, const struct collective *from, const st
     if (build_is_root(build, way)) {
         blocks = blocks_here(build, &from->send);
         hierarchy_replace(&part.send, &blocks);
-        part.send_bytes = sizes_here(build, from->send_bytes);
+        part.send_bytes = list_here(build, from->send_bytes);
     }
     add_or_copy(build, &part, own_bytes(from));
 }
@@ -162,8 +164,8 @@ static void alltoall(struct build *build, const struct collective *from)
     next_segment(build);
     part = hierarchy_like(from, from->type, 0);
     part.own_bytes = from->own_bytes;
-    part.send_bytes = sizes_here(build, from->send_bytes);
-    part.recv_bytes = sizes_here(build, from->recv_bytes);
+    part.send_bytes = list_here(build, from->send_bytes);
+    part.recv_bytes = list_here(build, from->recv_bytes);
     hierarchy_replace(&part.send, &here);
     hierarchy_replace(&part.recv, &there);
     add_or_copy(build, &part, own_bytes(from));

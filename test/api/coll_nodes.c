@@ -16,6 +16,8 @@
  * Run: tasks=7 nodes=1,2 env="PAMI_COLL_LEVELS=package:2,cache:2" timeout=120
  * Run: tasks=4 nodes=1,2 env="PAMI_COLL_LEVELS=node,package,numa,cache,core" timeout=120
  * Run: tasks=5,8 nodes=3 env="PAMI_COLL_LEADERS=first" timeout=120
+ * Run: tasks=5,8 nodes=1,2 env="PAMI_COLL_LEVELS=package:2,core:2 PAMI_COLL_GATHERV=Direct"
+ * Run: tasks=5,8 nodes=1,2 env="PAMI_COLL_LEVELS=package:2,core:2 PAMI_COLL_SCATTERV=Direct"
  * Run: tasks=3,4 nodes=1,2 args="--rounds 2 --geometries 1000" timeout=120
  */
 #include "coll.h"
