@@ -27,17 +27,12 @@ static bool is_name(enum notice_kind kind)
     return kind == NOTICE_NAME || kind == NOTICE_ANSWER || kind == NOTICE_BACK;
 }
 
-/* An answer may be to a context that had the place of this one. */
-static bool is_to_question(const struct ofi_link *link, const struct ofi_notice *notice)
-{
-    return link->state == LINK_ASKED && notice->count == link->asked_as;
-}
-
-/* Who is behind has to be asked, and answers when it has caught up; servers have one life. */
+/* An answer may be to a context that had the place of this one. Who is behind has to be asked, and
+ * answers when it has caught up; servers have one life. */
 static bool is_for_us(struct ofi_link *link, const struct ofi_notice *notice)
 {
     if (notice->kind == NOTICE_ANSWER)
-        return is_to_question(link, notice);
+        return link->state == LINK_ASKED && notice->count == link->asked_as;
     if (notice->ended >= link->slot->ended ||
         ofi_task(notice->endpoint) >= link->slot->device->bootstrap->tasks)
         return true;
@@ -76,8 +71,6 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
     }
     /* Left before it got our question, whose answer says how things are now, or has said so. */
     if (notice->counted && (link->state == LINK_ASKED || notice->ended < link->ended))
-        return true;
-    if (!notice->counted && !is_to_question(link, notice))
         return true;
     if (link->path.closed) {
         /* We asked whether it is back. */
