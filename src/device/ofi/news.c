@@ -72,6 +72,9 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
     /* Left before it got our question, whose answer says how things are now, or has said so. */
     if (notice->counted && (link->state == LINK_ASKED || notice->ended < link->ended))
         return true;
+    /* An answer that it has closed, to a question of the context that had the place of this one. */
+    if (!notice->counted && notice->count != link->asked_as)
+        return true;
     if (link->path.closed) {
         /* We asked whether it is back. */
         link->state = link->dead ? LINK_DEAD : LINK_CLOSED;
