@@ -53,33 +53,13 @@ static void on_created(pami_context_t context, void *cookie, pami_result_t resul
     on_done(context, cookie, result);
 }
 
-/* 0: none */
-static pami_algorithm_t find(pami_geometry_t geometry, pami_xfer_type_t type, const char *row)
-{
-    enum {
-        MOST = 64
-    };
-    pami_algorithm_t handles[2][MOST];
-    pami_metadata_t metadata[2][MOST];
-    size_t lengths[2];
-
-    CALL(PAMI_Geometry_algorithms_num(geometry, type, lengths));
-    CALL(PAMI_Geometry_algorithms_query(geometry, type, handles[0], metadata[0], MOST, handles[1],
-                                        metadata[1], MOST));
-    for (size_t list = 0; list < 2; list++)
-        for (size_t i = 0; i < lengths[list]; i++)
-            if (strstr(metadata[list][i].name, row) != NULL)
-                return handles[list][i];
-    return PAMI_ALGORITHM_NULL;
-}
-
 /* Not all members have neighbours on their nodes. */
 static pami_algorithm_t named(pami_geometry_t geometry, pami_xfer_type_t type, const char *row)
 {
-    pami_algorithm_t handle = find(geometry, type, row);
+    pami_algorithm_t handle = sim_algorithm(geometry, type, row);
 
     if (handle == PAMI_ALGORITHM_NULL)
-        handle = find(geometry, type, ":Aggregated:");
+        handle = sim_algorithm(geometry, type, ":Aggregated:");
     CHECK(handle != PAMI_ALGORITHM_NULL);
     return handle;
 }

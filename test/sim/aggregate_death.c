@@ -43,25 +43,6 @@ static void on_done(pami_context_t context, void *cookie, pami_result_t result)
     call->result = result;
 }
 
-static pami_algorithm_t algorithm_of(pami_geometry_t geometry, pami_xfer_type_t type)
-{
-    enum {
-        MOST = 64
-    };
-    pami_algorithm_t handles[2][MOST];
-    pami_metadata_t metadata[2][MOST];
-    size_t lengths[2];
-
-    CALL(PAMI_Geometry_algorithms_num(geometry, type, lengths));
-    CALL(PAMI_Geometry_algorithms_query(geometry, type, handles[0], metadata[0], MOST, handles[1],
-                                        metadata[1], MOST));
-    for (size_t list = 0; list < 2; list++)
-        for (size_t i = 0; i < lengths[list]; i++)
-            if (strstr(metadata[list][i].name, ":HierarchicalAggregated:") != NULL)
-                return handles[list][i];
-    FAIL("there is no such algorithm");
-}
-
 static unsigned long value(size_t member, size_t operation, size_t word)
 {
     return (member + 1) * 1000003ul + operation * 1009 + word;
@@ -80,7 +61,8 @@ static void start(void *cookie, size_t operation, size_t self)
     for (size_t k = 0; k < WORDS; k++)
         call->source[k] = value(self, operation, k);
     CALL(PAMI_Geometry_world(s->job.client[self], &world));
-    xfer.algorithm = algorithm_of(world, s->type[operation]);
+    xfer.algorithm = sim_algorithm(world, s->type[operation], ":HierarchicalAggregated:");
+    CHECK(xfer.algorithm != PAMI_ALGORITHM_NULL);
     if (s->type[operation] == PAMI_XFER_ALLREDUCE)
         xfer.cmd.xfer_allreduce =
             (pami_allreduce_t){from, PAMI_TYPE_UNSIGNED_LONG, n,    into, PAMI_TYPE_UNSIGNED_LONG,

@@ -51,35 +51,16 @@ static void on_done(pami_context_t context, void *cookie, pami_result_t result)
     call->member->done++;
 }
 
-/* 0: none */
-static pami_algorithm_t find(pami_client_t client, const char *row)
-{
-    enum {
-        MOST = 64
-    };
-    pami_algorithm_t handles[2][MOST];
-    pami_metadata_t metadata[2][MOST];
-    pami_geometry_t world;
-    size_t lengths[2];
-
-    CALL(PAMI_Geometry_world(client, &world));
-    CALL(PAMI_Geometry_algorithms_num(world, PAMI_XFER_ALLREDUCE, lengths));
-    CALL(PAMI_Geometry_algorithms_query(world, PAMI_XFER_ALLREDUCE, handles[0], metadata[0], MOST,
-                                        handles[1], metadata[1], MOST));
-    for (size_t list = 0; list < 2; list++)
-        for (size_t i = 0; i < lengths[list]; i++)
-            if (strstr(metadata[list][i].name, row) != NULL)
-                return handles[list][i];
-    return PAMI_ALGORITHM_NULL;
-}
-
 /* Not all members have neighbours on their nodes. */
 static pami_algorithm_t named(pami_client_t client, size_t operation)
 {
-    pami_algorithm_t handle = find(client, rows[operation % 2]);
+    pami_algorithm_t handle;
+    pami_geometry_t world;
 
+    CALL(PAMI_Geometry_world(client, &world));
+    handle = sim_algorithm(world, PAMI_XFER_ALLREDUCE, rows[operation % 2]);
     if (handle == PAMI_ALGORITHM_NULL)
-        handle = find(client, all_members);
+        handle = sim_algorithm(world, PAMI_XFER_ALLREDUCE, all_members);
     CHECK(handle != PAMI_ALGORITHM_NULL);
     return handle;
 }

@@ -116,21 +116,9 @@ static void confuse(struct scene *s)
 
 static pami_algorithm_t named(pami_geometry_t geometry, pami_xfer_type_t type, const char *name)
 {
-    enum {
-        MOST = 64
-    };
-    pami_algorithm_t handles[2][MOST];
-    pami_metadata_t metadata[2][MOST];
-    size_t lengths[2];
+    pami_algorithm_t handle = sim_algorithm(geometry, type, name);
 
-    CALL(PAMI_Geometry_algorithms_num(geometry, type, lengths));
-    CALL(PAMI_Geometry_algorithms_query(geometry, type, handles[0], metadata[0], MOST, handles[1],
-                                        metadata[1], MOST));
-    for (size_t list = 0; list < 2; list++)
-        for (size_t i = 0; i < lengths[list]; i++)
-            if (strstr(metadata[list][i].name, name) != NULL)
-                return handles[list][i];
-    return handles[0][0];
+    return handle != PAMI_ALGORITHM_NULL ? handle : sim_algorithm(geometry, type, ":Auto:");
 }
 
 static void update(struct scene *s, const struct step *step, size_t self, struct call *call)

@@ -240,4 +240,25 @@ static inline pamix_sim_counters_t job_counters(const struct sim_job *job)
     return counters;
 }
 
+/* The algorithm with this in its name, such as ":Shared:". PAMI_ALGORITHM_NULL: there is none. */
+static inline pami_algorithm_t sim_algorithm(pami_geometry_t geometry, pami_xfer_type_t type,
+                                             const char *part)
+{
+    enum {
+        MOST = 64
+    };
+    pami_algorithm_t handles[2][MOST];
+    pami_metadata_t metadata[2][MOST];
+    size_t lengths[2];
+
+    CALL(PAMI_Geometry_algorithms_num(geometry, type, lengths));
+    CALL(PAMI_Geometry_algorithms_query(geometry, type, handles[0], metadata[0], MOST, handles[1],
+                                        metadata[1], MOST));
+    for (size_t list = 0; list < 2; list++)
+        for (size_t i = 0; i < lengths[list]; i++)
+            if (strstr(metadata[list][i].name, part) != NULL)
+                return handles[list][i];
+    return PAMI_ALGORITHM_NULL;
+}
+
 #endif
