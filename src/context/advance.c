@@ -111,6 +111,7 @@ HOT static int run_completions(struct context *context)
 
 static void tend_if_due(struct context *context)
 {
+    bool soon = false;
     uint64_t ticks;
 
     if (context->core->simulated) {
@@ -119,10 +120,15 @@ static void tend_if_due(struct context *context)
         return;
     }
     ticks = clock_ticks();
-    for (size_t i = 0; i < context->port_count; i++)
-        if (context->ports[i]->rest != 0 && ticks >= context->ports[i]->rest_until)
-            context->ports[i]->rest = 0;
-    if (ticks < context->tend_at)
+    for (size_t i = 0; i < context->port_count; i++) {
+        struct port *port = context->ports[i];
+
+        if (port->rest != 0 && ticks >= port->rest_until)
+            port->rest = 0;
+        soon = soon || port->tend_soon;
+        port->tend_soon = false;
+    }
+    if (!soon && ticks < context->tend_at)
         return;
     context->tend_at = ticks + context->core->tend_ticks;
     context_tend(context);

@@ -90,6 +90,7 @@ struct port {
     uint32_t life;     /* what paths to this endpoint have as theirs, where they are told */
     uint32_t sleep_us; /* longest sleep while armed that loses nothing, us; 0: any */
     bool unsent;       /* packets wait for more to go with: flush is due at the end of a pass */
+    bool tend_soon;    /* house-keeping is due before its time */
     bool unused;       /* closed before its context was: another one is to find what has come */
 };
 

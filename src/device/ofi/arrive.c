@@ -29,6 +29,15 @@ static void owe(struct ofi_link *link)
         list_push_back(&link->slot->owing, &link->owing);
 }
 
+/* What is read next has been sent by a context that has the place of the one which left. What the
+ * user sends when he has it goes to that one, so he hears first that the other one is gone. */
+static bool is_early(const struct ofi_link *link)
+{
+    if (!link->back || !link->leaving || link->path.closed || !link->slot->open)
+        return false;
+    return ofi_link_has_left(link);
+}
+
 /* The next packet of the link; `first` of its message. False: nothing has come of it, and it comes
  * again later. */
 static bool deliver(struct ofi_link *link, struct ofi_frame *frame, bool first)
@@ -38,6 +47,10 @@ static bool deliver(struct ofi_link *link, struct ofi_frame *frame, bool first)
     uint32_t units = ofi_units(packet_body_bytes(&frame->head), first);
     uint32_t origin = frame->head.origin;
 
+    if (unlikely(is_early(link))) {
+        slot->port->port.tend_soon = true;
+        return false;
+    }
     link->received++;
     link->received_units += units;
     if (link->received_units - link->reported >= slot->credits / 4 ||

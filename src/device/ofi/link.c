@@ -143,9 +143,13 @@ int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice)
     link->path.open_remote = name->heap;
     link->path.open_bytes = link->readable ? name->heap_bytes : 0;
     link->told = false;
-    link->ended = notice->ended;
     link->back = link->leaving;
-    link->state = link->back ? link->state : LINK_UP;
+    if (link->back) {
+        link->ended_back = notice->ended;
+    } else {
+        link->ended = notice->ended;
+        link->state = LINK_UP;
+    }
     return 0;
 }
 

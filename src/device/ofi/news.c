@@ -70,7 +70,7 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
         return true;
     }
     /* Left before it got our question, whose answer says how things are now, or has said so. */
-    if (notice->counted && (link->state == LINK_ASKED || notice->ended < link->ended))
+    if (notice->counted && (link->state == LINK_ASKED || notice->ended < ofi_link_ended(link)))
         return true;
     /* An answer that it has closed, to a question of the context that had the place of this one. */
     if (!notice->counted && notice->count != link->asked_as)

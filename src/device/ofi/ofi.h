@@ -365,8 +365,9 @@ struct ofi_link {
     uint32_t mark;         /* ... that so much is read, units: more answers may go any time */
     uint32_t lost;         /* nobody waits for those sent up to here: it had gone */
     uint32_t asked;        /* ... and we asked the same when so many were sent */
-    uint32_t ended;    /* how often its contexts have been destroyed: the life that is sent to */
-    uint32_t asked_as; /* as which life of ours it was asked for its name */
+    uint32_t ended;      /* how often its contexts have been destroyed: the life that is sent to */
+    uint32_t ended_back; /* ... that will be once `gone` has been said; when back */
+    uint32_t asked_as;   /* as which life of ours it was asked for its name */
     fi_addr_t address;
     uint64_t key; /* for remote reads */
     bool readable;
@@ -430,6 +431,20 @@ static inline uint32_t ofi_task(uint32_t endpoint)
 static inline uint32_t ofi_offset(uint32_t endpoint)
 {
     return endpoint >> 24;
+}
+
+/* How often its contexts have been destroyed, as far as is known. */
+static inline uint32_t ofi_link_ended(const struct ofi_link *link)
+{
+    return link->back ? link->ended_back : link->ended;
+}
+
+/* Of the life that leaves nothing is to come. Where it had left before we asked for it, what may
+ * come late does not matter once it is back. */
+static inline bool ofi_link_has_left(const struct ofi_link *link)
+{
+    return link->leave_known ? (int32_t)(link->received - link->leave_count) >= 0
+                             : link->back && !link->dead;
 }
 
 /* interface.c: the address to use; `host_only`: all tasks are on this host. */

@@ -192,11 +192,12 @@ int ofi_advance(struct port *base)
     slot->pass++;
     if (!list_empty(&slot->gathering))
         ofi_links_flush(slot);
-    if (unlikely(atomic_load_explicit(&slot->news, memory_order_relaxed) != 0))
-        ofi_news(slot);
     for (int looked = 0; looked < (int)ADVANCE_BATCH; looked += (int)OFI_BATCH) {
         uint32_t count = look(slot);
 
+        /* That a context has gone is known before the first packet of the next one is sent. */
+        if (unlikely(atomic_load_explicit(&slot->news, memory_order_acquire) != 0))
+            ofi_news(slot);
         if (count == 0)
             break;
         events += take_stash(slot);
@@ -246,7 +247,7 @@ static bool read_up(struct ofi_link *link)
 {
     uint64_t now = clock_now_ns();
 
-    if (link->leave_known && (int32_t)(link->received - link->leave_count) >= 0)
+    if (ofi_link_has_left(link))
         return true;
     if (link->quiet_since == 0 || link->quiet_number != link->received) {
         link->quiet_since = now;
@@ -286,6 +287,7 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
         link->leaving = link->dead;
         link->state = link->dead ? LINK_DEAD : link->back ? LINK_UP : LINK_CLOSED;
         link->told = link->used && !link->back;
+        link->ended = ofi_link_ended(link);
         link->used = link->back = false;
         link->lost = link->sent_units;
         if (link->dead) {
@@ -451,12 +453,13 @@ int ofi_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
     /* Whoever left before anybody was interested may be back: the answer will tell. */
     if (!link->used && link->leaving && !link->dead) {
         link->state = link->back ? LINK_UP : LINK_CLOSED;
+        link->ended = ofi_link_ended(link);
         link->leaving = link->back = false;
     }
     if (link->state == LINK_NEW || link->state == LINK_CLOSED)
         ofi_link_ask(link, how & PATH_HEARD ? 0 : slot->ended);
     if (!(how & PATH_EVEN_CLOSED) &&
-        (link->told || ((how & PATH_SAME_LIFE) && link->ended > slot->ended)))
+        (link->told || ((how & PATH_SAME_LIFE) && ofi_link_ended(link) > slot->ended)))
         return -EPIPE;
     if (!link->used)
         link->path.closed = link->packets.closed = false;
