@@ -85,10 +85,10 @@ extern const struct schedule_ops broadcast_flat, broadcast_knomial, broadcast_ch
     broadcast_scatter_ring, broadcast_scatter_doubling, broadcast_two_trees;
 extern const struct schedule_ops reduce_flat, reduce_knomial, reduce_chain, reduce_rabenseifner;
 extern const struct schedule_ops allreduce_doubling, allreduce_king, allreduce_rabenseifner,
-    allreduce_ring, allreduce_reduce_broadcast;
+    allreduce_ring, allreduce_circulant, allreduce_reduce_broadcast;
 extern const struct schedule_ops scan_doubling, scan_linear;
 extern const struct schedule_ops reduce_scatter_halving, reduce_scatter_pairwise,
-    reduce_scatter_ring, reduce_scatter_reduce_scatter;
+    reduce_scatter_ring, reduce_scatter_circulant, reduce_scatter_reduce_scatter;
 extern const struct schedule_ops allgather_bruck, allgather_doubling, allgather_ring,
     allgather_linear, allgather_neighbor;
 extern const struct schedule_ops gather_flat, gather_knomial, scatter_flat, scatter_knomial;

@@ -20,6 +20,7 @@
 static const char *const nodes_words[] = {
     [NODES_ANY] = "any",         [NODES_ONE] = "one",       [NODES_SEVERAL] = "several",
     [NODES_NETWORK] = "network", [NODES_MEMORY] = "memory", [NODES_PAIRS] = "pairs",
+    [NODES_UNEVEN] = "uneven",
 };
 
 /* ---- lists ---- */

@@ -40,6 +40,7 @@ enum choice_nodes {
     NODES_NETWORK, /* several that are not pretended by a launcher and joined by memory */
     NODES_MEMORY,  /* several that are: a message costs as much as in a node */
     NODES_PAIRS,   /* of those, two members on each or fewer on average */
+    NODES_UNEVEN,  /* several with a network between them, and members no power of two */
 };
 
 struct choice {

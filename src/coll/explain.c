@@ -154,6 +154,8 @@ static void say_verdict(enum select_verdict verdict, const struct choice *choice
                  : choice->nodes == NODES_SEVERAL ? "several nodes"
                  : choice->nodes == NODES_MEMORY  ? "several nodes that memory joins"
                  : choice->nodes == NODES_PAIRS   ? "several nodes that memory joins, two on each"
+                 : choice->nodes == NODES_UNEVEN  ? "several nodes with a network between them, "
+                                                    "and no power of two of them"
                                                   : "several nodes with a network between them");
         break;
     case SELECT_NO_MESSAGES:

@@ -134,15 +134,19 @@ static const struct preference preferences[] = {
     {PAMI_XFER_BROADCAST, "Binomial", ALL_SIZES, ALL_MEMBERS},
 
     {PAMI_XFER_REDUCE, "Binomial", 32 * K, ALL_MEMBERS},
+    {PAMI_XFER_REDUCE, "Rabenseifner", 512 * K, ALL_MEMBERS, NODES_UNEVEN},
+    {PAMI_XFER_REDUCE, "PipelinedChain", ALL_SIZES, 64, NODES_UNEVEN},
     {PAMI_XFER_REDUCE, "Rabenseifner", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_REDUCE, "Binomial", ALL_SIZES, ALL_MEMBERS},
 
     {PAMI_XFER_ALLREDUCE, "RecursiveDoubling", 16 * K, ALL_MEMBERS},
+    {PAMI_XFER_ALLREDUCE, "Circulant", ALL_SIZES, ALL_MEMBERS, NODES_UNEVEN},
     {PAMI_XFER_ALLREDUCE, "Rabenseifner", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_ALLREDUCE, "RecursiveDoubling", ALL_SIZES, ALL_MEMBERS},
 
     {PAMI_XFER_SCAN, "RecursiveDoubling", ALL_SIZES, ALL_MEMBERS},
 
+    {PAMI_XFER_REDUCE_SCATTER, "Circulant", 64 * K, ALL_MEMBERS, NODES_UNEVEN},
     {PAMI_XFER_REDUCE_SCATTER, "RecursiveHalving", 64 * K, ALL_MEMBERS},
     {PAMI_XFER_REDUCE_SCATTER, "Pairwise", ALL_SIZES, ALL_MEMBERS},
 
@@ -397,6 +401,8 @@ static bool nodes_fit(const struct choice *choice, const struct group *group)
         return !one && !network;
     case NODES_PAIRS:
         return !network && group_is_pairs(group);
+    case NODES_UNEVEN:
+        return network && (group->size & (group->size - 1)) != 0;
     default:
         return !one;
     }

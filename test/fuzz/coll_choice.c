@@ -66,7 +66,7 @@ static void try_line(const char *line, size_t length)
     }
     CHECK(choice.row >= algorithm_table && choice.row < algorithm_table + algorithm_count);
     CHECK(choice.bytes_min <= choice.bytes_max && choice.members_min <= choice.members_max);
-    CHECK(choice.members_max != 0 && choice.nodes <= NODES_PAIRS);
+    CHECK(choice.members_max != 0 && choice.nodes <= NODES_UNEVEN);
     bytes = choice_format(&choice, pick(2) == 0 ? ':' : ' ', text, sizeof(text));
     CHECK(bytes < sizeof(text));
     CHECK(choice_parse(text, bytes, &again, why, sizeof(why)) == 1);

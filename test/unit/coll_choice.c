@@ -353,7 +353,6 @@ static void one_on_each(void **state)
     } types[] = {
         {PAMI_XFER_ALLREDUCE, "RecursiveDoubling"},
         {PAMI_XFER_SCAN, "RecursiveDoubling"},
-        {PAMI_XFER_REDUCE_SCATTER, "RecursiveHalving"},
     };
     struct select_table table;
 
@@ -367,6 +366,43 @@ static void one_on_each(void **state)
                 assert_string_equal(explain(&table, &question, NULL, NULL)->name, types[i].name);
             }
     select_table_finish(&table);
+}
+
+static const char *choice_of(const struct select_table *table, pami_xfer_type_t type,
+                             uint64_t bytes, uint32_t members, bool pretended)
+{
+    struct explain_question question = {type, bytes, members, members, pretended};
+
+    return explain(table, &question, NULL, NULL)->name;
+}
+
+/* Counts that are no power of two over a network have rows that need no folding. */
+static void uneven(void **state)
+{
+    static const char line[] = "allreduce Ring 0- 2- uneven";
+    struct choice_list tuned = {NULL, 0, 0};
+    struct select_table table, usual;
+
+    (void)state;
+    table_of_line(line, NODES_UNEVEN, &tuned, &table);
+    assert_int_equal(select_table_init(&usual, NULL, true), 0);
+    for (uint32_t members = 2; members <= 1024; members++) {
+        bool even = (members & (members - 1)) == 0;
+
+        assert_string_equal(choice_of(&table, PAMI_XFER_ALLREDUCE, 1 << 20, members, false),
+                            even ? "Rabenseifner" : "Ring");
+        assert_string_equal(choice_of(&usual, PAMI_XFER_ALLREDUCE, 1 << 20, members, false),
+                            even ? "Rabenseifner" : "Circulant");
+        assert_string_equal(choice_of(&usual, PAMI_XFER_REDUCE_SCATTER, 8, members, false),
+                            even ? "RecursiveHalving" : "Circulant");
+        assert_string_equal(choice_of(&usual, PAMI_XFER_REDUCE, 1 << 20, members, false),
+                            even || members > 64 ? "Rabenseifner" : "PipelinedChain");
+    }
+    assert_string_equal(choice_of(&usual, PAMI_XFER_REDUCE_SCATTER, 8, 7, true),
+                        "RecursiveHalving");
+    select_table_finish(&usual);
+    select_table_finish(&table);
+    choice_list_finish(&tuned);
 }
 
 /* Large broadcasts to many hosts go down two trees; to few, and where nodes are pretended, not. */
@@ -425,10 +461,10 @@ static void same_as_auto(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges),    cmocka_unit_test(good_lines),   cmocka_unit_test(bad_lines),
-        cmocka_unit_test(files),     cmocka_unit_test(order),        cmocka_unit_test(questions),
-        cmocka_unit_test(networks),  cmocka_unit_test(pairs),        cmocka_unit_test(one_on_each),
-        cmocka_unit_test(two_trees), cmocka_unit_test(same_as_auto),
+        cmocka_unit_test(ranges),   cmocka_unit_test(good_lines), cmocka_unit_test(bad_lines),
+        cmocka_unit_test(files),    cmocka_unit_test(order),      cmocka_unit_test(questions),
+        cmocka_unit_test(networks), cmocka_unit_test(pairs),      cmocka_unit_test(one_on_each),
+        cmocka_unit_test(uneven),   cmocka_unit_test(two_trees),  cmocka_unit_test(same_as_auto),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
