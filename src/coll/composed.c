@@ -253,6 +253,9 @@ static uint64_t segment_for(const struct collective *whole)
 
     if (segment < least)
         segment = least + whole->element - 1;
+    /* What has to be read at the call is in one piece: later segments start after it. */
+    if (whole->bytes <= COLLECTIVE_KEEP_BYTES && segment < whole->bytes)
+        segment = whole->bytes;
     return segment < whole->element ? whole->element : segment - segment % whole->element;
 }
 

@@ -371,7 +371,9 @@ static uint64_t segment_of(const struct algorithm *row, const struct collective 
     uint64_t least = (whole->bytes + FLOW_SEGMENTS_MAX - 1) / FLOW_SEGMENTS_MAX;
     uint64_t segment = option_bytes(OPT_COLL_SEGMENT);
 
-    if (row->segment == SEGMENT_WHOLE || whole->bytes <= segment)
+    /* What has to be read at the call is in one piece: later segments start after it. */
+    if (row->segment == SEGMENT_WHOLE || whole->bytes <= segment ||
+        whole->bytes <= COLLECTIVE_KEEP_BYTES)
         return whole->bytes;
     segment = segment < least ? least : segment;
     return (segment + whole->element - 1) / whole->element * whole->element;
