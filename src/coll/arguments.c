@@ -204,7 +204,7 @@ pami_result_t arguments_root(struct reading *r, pami_endpoint_t root)
 
     /* The world has a group for each context; programs name the root by its context 0 in all. */
     if (rank == TOPOLOGY_NO_RANK && r->group->geometry->is_world && root < ENDPOINT_TASKS_MAX)
-        rank = topology_rank(r->group->topology, endpoint_make(root, r->group->context->offset));
+        rank = topology_rank(r->group->topology, endpoint_make(root, r->group->topology->offset));
     if (rank == TOPOLOGY_NO_RANK)
         return error_set(PAMI_INVAL, "PAMI_Collective: %s: root: endpoint %u is not a member",
                          r->name, root);

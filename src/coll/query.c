@@ -154,18 +154,21 @@ struct geometry *algorithm_handle_geometry(pami_algorithm_t handle)
 
 /* ---- metadata ---- */
 
-/* The arguments as one of this task's members would give them: which one is not known here. That
- * they suit none of them is an answer, which leaves the text of the latest failure as it is. */
-static bool read_arguments(struct collective *collective, struct geometry *geometry,
-                           struct group *group, const struct pami_xfer_t *in)
+/* The arguments as one of this task's members would give them: which one is not known here, and of
+ * the world each context has one, among those of its offset. That they suit none of them is an
+ * answer, which leaves the text of the latest failure as it is. */
+static bool read_arguments(struct collective *collective, struct group *group,
+                           struct topology *members, const struct pami_xfer_t *in)
 {
+    const struct client_core *core = group->geometry->client->core;
     pami_xfer_type_t type = algorithm_handle_type(in->algorithm);
-    uint32_t task = geometry->client->core->task;
     char text[ERROR_TEXT_MAX];
 
     PAMI_Error_text(text, sizeof(text));
-    for (uint32_t offset = 0; offset < ENDPOINT_OFFSETS_MAX; offset++) {
-        group->rank = topology_rank(&geometry->topology, endpoint_make(task, offset));
+    for (uint32_t offset = 0; offset < core->contexts_max; offset++) {
+        if (group->geometry->is_world)
+            members->offset = offset;
+        group->rank = topology_rank(members, endpoint_make(core->task, offset));
         if (group->rank == TOPOLOGY_NO_RANK)
             continue;
         if (collective_read(collective, type, group, &in->cmd) == PAMI_SUCCESS)
@@ -182,6 +185,7 @@ static metadata_result_t check_arguments(struct pami_xfer_t *in)
     metadata_result_t answer = {.bitmask = 0};
     struct geometry *geometry = in != NULL ? algorithm_handle_geometry(in->algorithm) : NULL;
     struct collective collective;
+    struct topology members;
     struct group group;
 
     if (geometry == NULL || (row = algorithm_handle_row(in->algorithm)) == NULL) {
@@ -189,7 +193,9 @@ static metadata_result_t check_arguments(struct pami_xfer_t *in)
         return answer;
     }
     group = group_of_all(geometry);
-    if (!read_arguments(&collective, geometry, &group, in)) {
+    members = geometry->topology;
+    group.topology = &members;
+    if (!read_arguments(&collective, &group, &members, in)) {
         answer.check.unspecified = 1;
         return answer;
     }

@@ -1,7 +1,7 @@
 /*
  * What PAMI_Collective refuses, with a text that names the argument, and that a refused call leaves
- * no trace: the members go on together afterwards. Members that call with different sizes get an
- * error and nothing else is disturbed.
+ * no trace: the members go on together afterwards. Check functions refuse the same. Members that
+ * call with different sizes get an error and nothing else is disturbed.
  *
  * Run: tasks=1,2,3 timeout=60
  */
@@ -118,6 +118,43 @@ static void moves(struct job *job)
     free(narrow);
 }
 
+/* What the check functions say of a reduce of rows that want to be asked is what the call says of
+ * it, on each context that has the world. */
+static void checked(struct job *job, size_t offset, pami_endpoint_t root, bool admitted)
+{
+    struct algorithms all = algorithms_of(world_of(job), PAMI_XFER_REDUCE);
+    pami_result_t expected = admitted ? PAMI_SUCCESS : PAMI_INVAL;
+    struct told told = {.context = job->context[offset]};
+
+    for (size_t i = 0; i < all.count[1]; i++) {
+        pami_xfer_t xfer = coll_xfer(all.handle[1][i], &told);
+
+        xfer.cmd.xfer_reduce = (pami_reduce_t){.root = root,
+                                               .sndbuf = (char *)numbers,
+                                               .stype = PAMI_TYPE_SIGNED_INT,
+                                               .stypecount = 4,
+                                               .rcvbuf = (char *)(numbers + 32),
+                                               .rtype = PAMI_TYPE_SIGNED_INT,
+                                               .rtypecount = 4,
+                                               .op = PAMI_DATA_SUM};
+        CHECK((all.metadata[1][i].check_fn(&xfer).bitmask == 0) == admitted);
+        told.count = 0;
+        CHECK_RESULT(TEST_CALL(PAMI_Collective(job->context[offset], &xfer)), expected);
+        WAIT(job, told.count == (unsigned)admitted);
+    }
+    algorithms_free(&all);
+}
+
+static void checks(struct job *job)
+{
+    pami_endpoint_t last = job_endpoint(job, job->tasks - 1, 0);
+
+    checked(job, 0, last, true);
+    checked(job, 0, last + 1, false); /* nobody */
+    checked(job, 1, last, true);
+    checked(job, 1, job_endpoint(job, job->tasks - 1, 1), true);
+}
+
 /* The last task has another idea of the size. */
 static void disagree(struct job *job)
 {
@@ -142,10 +179,11 @@ int main(void)
 {
     struct job job;
 
-    job_start(&job, "coll-refuse", 1);
+    job_start(&job, "coll-refuse", 2);
     handles(&job);
     reductions(&job);
     moves(&job);
+    checks(&job);
     disagree(&job);
     job_finish(&job);
     return 0;
