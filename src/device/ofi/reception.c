@@ -97,10 +97,9 @@ static void tell(struct reception *reception, uint32_t offset, const struct ofi_
     free(notice);
 }
 
-static void tell_dead(struct reception *reception, const struct peer *peer)
+static void tell_dead(struct reception *reception, uint32_t task, uint32_t life)
 {
-    const struct ofi_notice dead = {
-        .kind = NOTICE_DEAD, .endpoint = peer->task, .life = peer->life};
+    const struct ofi_notice dead = {.kind = NOTICE_DEAD, .endpoint = task, .life = life};
 
     for (uint32_t i = 0; i < reception->device->contexts; i++)
         tell(reception, i, &dead);
@@ -180,12 +179,15 @@ static struct connection *connect_to(struct reception *reception, const struct p
 static void peer_died(struct reception *reception, struct peer *peer, const char *why)
 {
     struct list *item;
+    uint32_t life;
 
     if (peer->dead)
         return;
     log_debug("ofi: task %u: %s", peer->task, why);
+    /* From now on a context that has heard of an earlier death may begin the next life. */
     pthread_mutex_lock(&reception->device->lock);
     peer->dead = true;
+    life = peer->life;
     pthread_mutex_unlock(&reception->device->lock);
     peer->connection = NULL;
     list_for_each (item, &reception->connections) {
@@ -194,7 +196,7 @@ static void peer_died(struct reception *reception, struct peer *peer, const char
         if (!is_stranger(connection->state) && connection->task == peer->task)
             connection->state = CONNECTION_FAILED;
     }
-    tell_dead(reception, peer);
+    tell_dead(reception, peer->task, life);
 }
 
 /* A connection is open, in a life of our acquaintance with the task. False: that is over. */
@@ -213,10 +215,23 @@ static bool acquaint(struct reception *reception, struct peer *peer, struct conn
     return true;
 }
 
+/* Contexts may begin the next life of our acquaintance at any time. */
+static bool is_dead(struct reception *reception, const struct peer *peer, uint32_t *life)
+{
+    bool dead;
+
+    pthread_mutex_lock(&reception->device->lock);
+    dead = peer->dead;
+    *life = peer->life;
+    pthread_mutex_unlock(&reception->device->lock);
+    return dead;
+}
+
 /* To the task of message->to. */
 static void send_message(struct reception *reception, const struct message *message)
 {
     struct peer *peer = peer_of(reception, ofi_task(message->to));
+    uint32_t life;
     int error;
 
     if (peer == NULL)
@@ -226,9 +241,9 @@ static void send_message(struct reception *reception, const struct message *mess
             peer_died(reception, peer, "is cut off");
         return;
     }
-    if (peer->dead) {
+    if (is_dead(reception, peer, &life)) {
         if (message->kind == MESSAGE_ASK)
-            tell_dead(reception, peer);
+            tell_dead(reception, peer->task, life);
         return;
     }
     /* Of no interest to whom we do not know. */
