@@ -427,9 +427,10 @@ void ofi_port_close(struct port *base)
     slot->open = false;
     slot->armed = false;
     pthread_mutex_unlock(&slot->device->lock);
+    /* Whom a transfer's end would be told has gone already. */
+    ofi_remotes_give_up(slot, NULL, 0);
     ofi_news(slot);
     purge(slot);
-    ofi_remotes_give_up(slot, NULL, 0);
     say_goodbye(slot);
     set_port(slot, NULL);
     pthread_mutex_lock(&slot->device->lock);
