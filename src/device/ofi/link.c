@@ -153,6 +153,15 @@ int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice)
     return 0;
 }
 
+/* It goes, and nobody has said after how many packets: counts of an earlier time do not matter. */
+void ofi_link_leaves(struct ofi_link *link)
+{
+    if (!link->leaving)
+        link->leave_known = false;
+    link->leaving = true;
+    link->quiet_since = 0;
+}
+
 void ofi_link_forget(struct ofi_link *link)
 {
     struct list *item;
@@ -252,7 +261,7 @@ static void give_up(struct ofi_link *link, int error)
            link->path.endpoint, fi_strerror(error));
     if (lack)
         reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
-    link->leaving = true;
+    ofi_link_leaves(link);
 }
 
 /* The provider's trouble with a peer is either -EAGAIN or the end of the peer. */

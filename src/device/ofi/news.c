@@ -16,8 +16,7 @@ static void peer_dead(struct ofi_slot *slot, uint32_t task, uint32_t life)
 
         if (ofi_task(link->path.endpoint) == task && !link->dead && link->life <= life) {
             link->dead = true;
-            link->leaving = true;
-            link->quiet_since = 0;
+            ofi_link_leaves(link);
         }
     }
 }
@@ -80,11 +79,12 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
         link->state = link->dead ? LINK_DEAD : LINK_CLOSED;
         return true;
     }
-    link->leaving = true;
+    ofi_link_leaves(link);
     link->back = false;
-    link->quiet_since = 0;
-    link->leave_known = notice->counted;
-    link->leave_count = notice->count;
+    if (notice->counted) {
+        link->leave_known = true;
+        link->leave_count = notice->count;
+    }
     return true;
 }
 

@@ -472,6 +472,7 @@ bool ofi_link_is_from(const struct ofi_slot *slot, const struct ofi_frame *frame
 void ofi_link_ask(struct ofi_link *link, uint32_t as);
 int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice);
 void ofi_link_announce(struct ofi_link *link);
+void ofi_link_leaves(struct ofi_link *link);
 void ofi_link_free(struct ofi_link *link);
 void ofi_link_forget(struct ofi_link *link); /* drop what cannot be sent any more */
 int ofi_link_backlog(struct ofi_link *link);
