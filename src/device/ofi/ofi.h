@@ -14,6 +14,7 @@
  *   remote.c      remote reads and writes
  *   sleep.c       contexts that sleep
  *   reception.c   the thread that knows the other tasks: who they are, where, and whether alive
+ *   messages.c    ... what other tasks say to it
  *   door.c        ... what contexts ask of it, its start and end
  *   connection.c  its connections: proving who one is, messages
  *   proof.c       keyed hashes
@@ -26,7 +27,8 @@
  * also while it computes. The kernel's keep-alives on these connections are its heartbeats; links
  * have their own (pulse.c).
  *
- * Contexts and reception share the lists under device->lock and a few atomic flags, nothing else.
+ * Contexts and reception share the lists under device->lock and a few atomic flags, nothing else;
+ * a slot whose context has closed belongs to who has the lock.
  */
 #ifndef LIBPAMI_DEVICE_OFI_OFI_H
 #define LIBPAMI_DEVICE_OFI_OFI_H
@@ -376,6 +378,9 @@ struct ofi_link {
     uint32_t sent_units, sent_read;    /* the same in units of credit; of them read there */
     uint32_t received_units, reported; /* ...; of them reported */
     uint32_t burst, singles; /* slot->pass when packets went out by themselves; how many */
+    uint32_t pieces;         /* of remote reads and writes that are over */
+    uint32_t served_pieces;  /* when leaving: that were when we looked last, ... */
+    uint64_t served_since;   /* ... and since when; ns, 0: not yet looked at */
     uint32_t held_count;
     struct held **held;      /* by number modulo window: came before their turn */
     struct ofi_buffer *open; /* NULL: nothing has gathered */
@@ -549,6 +554,7 @@ int ofi_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_
 int ofi_remote(struct path *path, const struct remote_access *access, struct transfer *transfer);
 int ofi_remotes_progress(struct ofi_slot *slot);
 void ofi_remotes_give_up(struct ofi_slot *slot, struct ofi_link *link, int error);
+bool ofi_remotes_under_way(const struct ofi_link *link);
 void ofi_remotes_finish(struct ofi_slot *slot); /* the endpoint is closed: free what is left */
 void ofi_remotes_expect(struct ofi_slot *slot); /* for pulse.c */
 

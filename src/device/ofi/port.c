@@ -258,6 +258,31 @@ static bool read_up(struct ofi_link *link)
            (link->leave_known && !link->dead ? QUIET_COUNTED_NS : QUIET_NS);
 }
 
+/*
+ * Reads and writes through a context that has closed: its task's reception brings them on, as long
+ * as it is asked to. They would go on when the context is created again, with memory that is in
+ * other use. False: none is under way, or they do not get on.
+ */
+static bool is_served(struct ofi_link *link)
+{
+    const struct ofi_slot *slot = link->slot;
+    uint64_t now;
+
+    if (likely(link->dead || !ofi_remotes_under_way(link))) {
+        link->served_since = 0;
+        return false;
+    }
+    now = clock_now_ns();
+    if (link->served_since == 0 || link->served_pieces != link->pieces) {
+        link->served_since = now;
+        link->served_pieces = link->pieces;
+    }
+    if (!link->pulse.asked)
+        link->pulse.asked = reception_pulse(slot->device->reception, slot->endpoint,
+                                            link->path.endpoint, false, NULL) == 0;
+    return now - link->served_since < slot->device->peer_timeout_ms * UINT64_C(1000000);
+}
+
 /* There was no memory to ask for its name when the path was opened. */
 static bool is_to_be_asked(const struct ofi_link *link)
 {
@@ -281,7 +306,7 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
             ofi_link_announce(link);
         if (unlikely(is_to_be_asked(link)))
             ofi_link_ask(link, link->asked_as);
-        if (!link->leaving || link->path.closed || !read_up(link))
+        if (!link->leaving || link->path.closed || !read_up(link) || is_served(link))
             continue;
         link->path.closed = link->packets.closed = true;
         link->leaving = link->dead;

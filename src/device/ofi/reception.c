@@ -2,10 +2,10 @@
  * The reception: one thread of the process that knows the tasks of other nodes.
  *
  * It finds out where a task is (the card, read from the bootstrap at the first need), exchanges
- * names of endpoints and good-byes with it over a connection (connection.c), and learns of its
- * death by the end of that. It never touches a libfabric object: of slots it uses what
- * device->lock guards, and the descriptors of their queues, which it watches for contexts that
- * sleep.
+ * names of endpoints and good-byes with it over a connection (connection.c, messages.c), and
+ * learns of its death by the end of that. Of slots it uses what device->lock guards, and the
+ * descriptors of their queues, which it watches for contexts that sleep. Libfabric objects it
+ * touches only of those whose context has closed, under the lock.
  *
  * All memory is per known task, nothing here is proportional to the size of the job.
  */
@@ -23,11 +23,8 @@
 #include "util/clock.h"
 #include "util/cpu.h"
 #include "util/log.h"
-#include "util/option.h"
 
 #define EVENTS 32
-/* Between two looks at connections that are not through, ms. */
-#define LOOK_MS 100
 /* Connections of strangers at a time; the oldest makes room. */
 #define STRANGERS_MAX 64u
 /* Before the next attempt to let somebody in, where the system refuses. */
@@ -59,7 +56,7 @@ static bool wait_for_memory(struct reception *reception)
     return !stopping;
 }
 
-static void *get_memory(struct reception *reception, size_t bytes)
+void *reception_memory(struct reception *reception, size_t bytes)
 {
     void *memory;
 
@@ -72,7 +69,7 @@ static void *get_memory(struct reception *reception, size_t bytes)
 /* ---- telling slots ---- */
 
 /* Under device->lock. */
-static void tell_slot(struct ofi_slot *slot, struct ofi_notice *notice)
+void reception_tell_slot(struct ofi_slot *slot, struct ofi_notice *notice)
 {
     list_push_back(&slot->notices, &notice->link);
     atomic_store_explicit(&slot->news, 1, memory_order_relaxed);
@@ -80,17 +77,17 @@ static void tell_slot(struct ofi_slot *slot, struct ofi_notice *notice)
         slot->port->port.params.wake(slot->port->port.params.context);
 }
 
-static void tell(struct reception *reception, uint32_t offset, const struct ofi_notice *what)
+void reception_tell(struct reception *reception, uint32_t offset, const struct ofi_notice *what)
 {
     struct ofi_device *device = reception->device;
-    struct ofi_notice *notice = get_memory(reception, sizeof(*notice));
+    struct ofi_notice *notice = reception_memory(reception, sizeof(*notice));
 
     if (notice == NULL)
         return;
     *notice = *what;
     pthread_mutex_lock(&device->lock);
     if (device->slots[offset] != NULL && device->slots[offset]->open) {
-        tell_slot(device->slots[offset], notice);
+        reception_tell_slot(device->slots[offset], notice);
         notice = NULL;
     }
     pthread_mutex_unlock(&device->lock);
@@ -102,7 +99,7 @@ static void tell_dead(struct reception *reception, uint32_t task, uint32_t life)
     const struct ofi_notice dead = {.kind = NOTICE_DEAD, .endpoint = task, .life = life};
 
     for (uint32_t i = 0; i < reception->device->contexts; i++)
-        tell(reception, i, &dead);
+        reception_tell(reception, i, &dead);
 }
 
 /* ---- peers ---- */
@@ -131,7 +128,7 @@ static struct peer *peer_of(struct reception *reception, uint32_t task)
 
     if (peer != NULL)
         return peer;
-    peer = get_memory(reception, sizeof(*peer));
+    peer = reception_memory(reception, sizeof(*peer));
     if (peer == NULL)
         return NULL;
     peer->task = task;
@@ -228,7 +225,7 @@ static bool is_dead(struct reception *reception, const struct peer *peer, uint32
 }
 
 /* To the task of message->to. */
-static void send_message(struct reception *reception, const struct message *message)
+void reception_send(struct reception *reception, const struct message *message)
 {
     struct peer *peer = peer_of(reception, ofi_task(message->to));
     uint32_t life;
@@ -263,145 +260,6 @@ static void send_message(struct reception *reception, const struct message *mess
         log_error("ofi: out of memory: a message to task %u is lost", peer->task);
     else if (peer->connection->state == CONNECTION_OPEN)
         watch_connection(reception, peer->connection, EPOLL_CTL_MOD);
-}
-
-/* ---- messages ---- */
-
-/* Who asks is waiting for a later life of ours: the next one, or one that follows on that which we
- * still have. Servers have one life. Under device->lock. */
-static bool has_to_wait(const struct ofi_device *device, const struct ofi_slot *slot,
-                        const struct request *ask)
-{
-    if (slot == NULL)
-        return true;
-    if (device->bootstrap->task >= device->bootstrap->tasks ||
-        ofi_task(ask->message.from) >= device->bootstrap->tasks)
-        return false;
-    if (!slot->open)
-        return device->ended <= ask->message.count;
-    return device->ended < ask->message.count &&
-           (double)(clock_now_ns() - ask->since) < 1e9 * option_seconds(OPT_BEHIND_TIMEOUT);
-}
-
-/*
- * Somebody asks for a context: its name, or that it has closed; false: it does not exist yet. In a
- * second life of our acquaintance the context itself answers, when it is done with the first.
- */
-static bool answer(struct reception *reception, const struct request *request)
-{
-    struct ofi_device *device = reception->device;
-    const struct message *ask = &request->message;
-    struct message reply = {.from = ask->to, .to = ask->from, .count = ask->count};
-    struct ofi_notice *notice = get_memory(reception, sizeof(*notice));
-    uint32_t life = request->life;
-    struct ofi_slot *slot;
-    bool waits;
-
-    if (notice == NULL)
-        return true;
-    *notice = (struct ofi_notice){.kind = NOTICE_NAME,
-                                  .endpoint = ask->from,
-                                  .life = life,
-                                  .ended = ask->ended,
-                                  .asks = life != 0,
-                                  .name = ask->name};
-    pthread_mutex_lock(&device->lock);
-    slot = device->slots[ofi_offset(ask->to)];
-    waits = has_to_wait(device, slot, request);
-    if (waits) {
-        reply.kind = 0;
-    } else if (slot->open) {
-        tell_slot(slot, notice);
-        notice = NULL;
-        reply.kind = life != 0 ? 0 : MESSAGE_NAME;
-        reply.ended = slot->ended;
-        reply.name = slot->name;
-    } else {
-        reply.kind = MESSAGE_CLOSED;
-    }
-    pthread_mutex_unlock(&device->lock);
-    free(notice);
-    if (reply.kind != 0)
-        send_message(reception, &reply);
-    return !waits;
-}
-
-static void answer_or_wait(struct reception *reception, const struct message *ask, uint32_t life)
-{
-    struct request *request = get_memory(reception, sizeof(*request));
-
-    if (request == NULL)
-        return;
-    *request = (struct request){.message = *ask, .life = life, .since = clock_now_ns()};
-    if (answer(reception, request))
-        free(request);
-    else
-        list_push_back(&reception->waiting, &request->errand.link);
-}
-
-static void look_at_waiting(struct reception *reception)
-{
-    struct list again = LIST_INITIALIZER(again);
-    struct list *item;
-
-    list_splice_back(&again, &reception->waiting);
-    while ((item = list_pop_front(&again)) != NULL) {
-        struct request *request = list_entry(item, struct request, errand.link);
-
-        if (answer(reception, request))
-            free(request);
-        else
-            list_push_back(&reception->waiting, item);
-    }
-    reception->look_at = clock_now_ns() + LOOK_MS * UINT64_C(1000000);
-}
-
-static void take_message(void *cookie, struct connection *connection, const struct message *message)
-{
-    struct reception *reception = cookie;
-    const struct ofi_device *device = reception->device;
-    uint32_t life = connection->hello.life;
-    struct ofi_notice notice = {
-        .endpoint = message->from,
-        .life = life,
-        .count = message->count,
-        .ended = message->ended,
-        .name = message->name,
-    };
-
-    if (ofi_task(message->from) != connection->task ||
-        ofi_task(message->to) != device->bootstrap->task ||
-        ofi_offset(message->from) >= device->contexts ||
-        ofi_offset(message->to) >= device->contexts || message->name.bytes > OFI_NAME_MAX) {
-        log_warn("ofi: task %u sends nonsense", connection->task);
-        connection->state = CONNECTION_FAILED;
-        return;
-    }
-    switch (message->kind) {
-    case MESSAGE_ASK:
-        answer_or_wait(reception, message, life);
-        return;
-    case MESSAGE_NAME:
-        notice.kind = NOTICE_ANSWER;
-        break;
-    case MESSAGE_BACK:
-        notice.kind = NOTICE_BACK;
-        break;
-    case MESSAGE_PULSE:
-        notice.kind = NOTICE_PULSE;
-        break;
-    case MESSAGE_BEAT:
-        notice.kind = NOTICE_BEAT;
-        break;
-    case MESSAGE_LEAVE:
-        notice.counted = true;
-        notice.kind = NOTICE_CLOSED;
-        break;
-    default:
-        notice.kind = NOTICE_CLOSED;
-        break;
-    }
-    tell(reception, ofi_offset(message->to), &notice);
 }
 
 /* ---- connections ---- */
@@ -441,7 +299,7 @@ static void progress(struct reception *reception, struct connection *connection)
 
     if (before == CONNECTION_FAILED)
         return;
-    connection_progress(reception->device, connection, take_message, reception);
+    connection_progress(reception->device, connection, reception_take, reception);
     if (connection->state == CONNECTION_OPEN && before != CONNECTION_OPEN) {
         peer = peer_of(reception, connection->task);
         if (peer == NULL || !acquaint(reception, peer, connection))
@@ -541,9 +399,9 @@ static void take_errands(struct reception *reception, bool *stopping)
     reception->look_again = false;
     pthread_mutex_unlock(&device->lock);
     while (next_errand(reception, &message))
-        send_message(reception, &message);
+        reception_send(reception, &message);
     if (look_again)
-        look_at_waiting(reception);
+        reception_look_at_waiting(reception);
 }
 
 /* A queue that a sleeping context waits for has something. */
@@ -604,7 +462,7 @@ void *reception_run(void *cookie)
         for (int i = 0; i < count; i++)
             take_event(reception, events[i].data.u64, &stopping);
         if (!list_empty(&reception->waiting) && clock_now_ns() >= reception->look_at)
-            look_at_waiting(reception);
+            reception_look_at_waiting(reception);
         if (stopping && end == 0)
             end = clock_now_ns() + STOP_NS;
         sweep(reception);

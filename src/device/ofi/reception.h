@@ -1,6 +1,6 @@
 /*
- * The reception's own: what its files (reception.c, door.c) share. Contexts use what ofi.h
- * declares.
+ * The reception's own: what its files (reception.c, messages.c, door.c) share. Contexts use what
+ * ofi.h declares.
  */
 #ifndef LIBPAMI_DEVICE_OFI_RECEPTION_H
 #define LIBPAMI_DEVICE_OFI_RECEPTION_H
@@ -8,6 +8,9 @@
 #include <sys/types.h>
 
 #include "device/ofi/connection.h"
+
+/* Between two looks at connections that are not through, and at questions that wait, ms. */
+#define LOOK_MS 100
 
 /*
  * Tasks that took each other for dead, because the network between them was cut, may become
@@ -63,6 +66,16 @@ static inline uint64_t source_of(enum source source, const void *object)
 
 /* The thread. */
 void *reception_run(void *reception);
+
+/* For it: zeroed, NULL: the end has come. */
+void *reception_memory(struct reception *reception, size_t bytes);
+void reception_tell_slot(struct ofi_slot *slot, struct ofi_notice *notice); /* under device->lock */
+void reception_tell(struct reception *reception, uint32_t offset, const struct ofi_notice *what);
+void reception_send(struct reception *reception, const struct message *message);
+
+/* messages.c, by the thread: what has come; those whose questions wait for a context. */
+void reception_take(void *reception, struct connection *connection, const struct message *message);
+void reception_look_at_waiting(struct reception *reception);
 
 void reception_card_write(const struct ofi_device *device, uint16_t port, char *card, size_t size);
 

@@ -169,6 +169,7 @@ static void piece_done(struct ofi_slot *slot, struct ofi_operation *operation, i
 
     piece->busy = false;
     remote->open--;
+    remote->to->pieces++;
     remote->to->pulse.heard = remote->to->pulse.heard || error == 0;
     if (error == 0)
         remote->to->pulse.rails_heard |= (uint8_t)(1u << piece->rail);
@@ -325,6 +326,16 @@ void ofi_remotes_expect(struct ofi_slot *slot)
             piece->seen = true;
         }
     }
+}
+
+bool ofi_remotes_under_way(const struct ofi_link *link)
+{
+    struct list *item;
+
+    list_for_each (item, &link->slot->remotes)
+        if (list_entry(item, struct remote, link)->to == link)
+            return true;
+    return false;
 }
 
 /* `error` 0: without a word. */
