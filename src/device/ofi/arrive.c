@@ -29,13 +29,12 @@ static void owe(struct ofi_link *link)
         list_push_back(&link->slot->owing, &link->owing);
 }
 
-/* What is read next has been sent by a context that has the place of the one which left. What the
- * user sends when he has it goes to that one, so he hears first that the other one is gone. */
+/* What is read next has been sent by a context that has the place of the one which left, whether
+ * its name has come or has to be asked for. What the user sends when he has it goes to that one, so
+ * he hears first that the other one is gone. */
 static bool is_early(const struct ofi_link *link)
 {
-    if (!link->back || !link->leaving || link->path.closed || !link->slot->open)
-        return false;
-    return ofi_link_has_left(link);
+    return link->leaving && !link->path.closed && link->slot->open && ofi_link_has_left(link);
 }
 
 /* The next packet of the link; `first` of its message. False: nothing has come of it, and it comes
