@@ -306,13 +306,21 @@ static void make_message(struct message *message)
     };
 }
 
+static ssize_t read_nothing(struct fid_cq *cq, void *to, size_t count)
+{
+    (void)cq, (void)to, (void)count;
+    return -FI_EAGAIN;
+}
+
 /* A reception with its thread, one open context, one closed and one that never was. */
 static void nonsense(long rounds)
 {
     struct fi_fabric_attr fabric = {.prov_name = (char *)(uintptr_t) "fuzz;provider"};
     struct fi_info info = {.fabric_attr = &fabric};
     struct ofi_slot *slots[CONTEXTS] = {NULL};
-    struct ofi_slot open = {.open = true}, closed = {.offset = 1};
+    struct fi_ops_cq ops = {.size = sizeof(ops), .read = read_nothing};
+    struct fid_cq cq = {.ops = &ops};
+    struct ofi_slot open = {.open = true, .cq = &cq}, closed = {.offset = 1, .cq = &cq};
     struct sockaddr_in *loopback;
     struct sockaddr_storage to;
     char text[OFI_CARD_MAX], why[256];
