@@ -178,7 +178,8 @@ static void begin(struct job *job)
     job_barrier(job);
 }
 
-/* Task 0 leaves while a message to it is under way, and returns. */
+/* Task 0 leaves while a message to it is under way, and returns. A sender that was late reaches the
+ * new context with both of its messages. */
 static bool run_leaving(long which)
 {
     struct job job;
@@ -187,14 +188,14 @@ static bool run_leaving(long which)
     begin(&job);
     if (job.task == 0) {
         was = leave_and_return(&job, which);
-        WAIT(&job, reported == 1); /* else it would take the other one for behind */
+        WAIT(&job, reported != 0); /* else it would take the other one for behind */
     } else {
         send(&job, &was, LARGE);
     }
     do
         send(&job, &was, 0);
     while (last != PAMI_SUCCESS);
-    WAIT(&job, reported == 1);
+    WAIT(&job, reported != 0);
     job_linger(&job, 0.001);
     job_destroy(&job);
     return was || enough != 0;
