@@ -14,6 +14,8 @@
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi PAMI_DRAIN_TIMEOUT=20" timeout=120
  * Run: tasks=4 nodes=4 args="2" env="PAMI_NETWORK=ofi PAMI_BEHIND_TIMEOUT=0" timeout=120
  * Run: tasks=2 nodes=2 args="3" env="PAMI_NETWORK=ofi PAMI_BEHIND_TIMEOUT=0" timeout=120
+ * Run: tasks=4 nodes=2 args="119" env="PAMI_NETWORK=ofi PAMI_BEHIND_TIMEOUT=0" timeout=120
+ * Run: tasks=3 args="5" timeout=120
  */
 #define TEST_LIMIT 60
 #include "api/api_test.h"

@@ -27,6 +27,8 @@ enum {
     HERE = 0,
     THERE = 1,
     NEVER = 2,
+    OTHER = 3,
+    CONTEXTS = 4,
     LARGE = 3000 /* goes in a chunk */
 };
 
@@ -40,14 +42,19 @@ struct side {
 
 static struct bootstrap *bootstrap;
 static struct device *device;
-static struct side sides[2];
+static struct side sides[CONTEXTS];
 static int reported;
+static void (*meanwhile)(void); /* once, while a packet of OTHER's is delivered */
 
 static void on_packet(void *cookie, const struct packet_header *head, void *body)
 {
     struct side *side = cookie;
 
     (void)body;
+    if (head->origin == endpoint_make(0, OTHER)) {
+        meanwhile();
+        return;
+    }
     assert_int_equal(head->origin, endpoint_make(0, HERE));
     side->delivered++;
     side->backwards += head->aux < side->latest;
@@ -83,7 +90,8 @@ static void close_side(uint32_t offset)
 
 static int setup(void **state)
 {
-    const struct device_params params = {.bootstrap = bootstrap, .client = "lives", .contexts = 4};
+    const struct device_params params = {
+        .bootstrap = bootstrap, .client = "lives", .contexts = CONTEXTS};
     char why[200];
 
     (void)state;
@@ -98,7 +106,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t i = 0; i < CONTEXTS; i++)
         if (sides[i].port != NULL)
             close_side(i);
     device->ops->close(device);
@@ -194,7 +202,10 @@ static struct segment *segment(void)
 /* As if the task of THERE had destroyed all its contexts so often. */
 static void set_ended(uint32_t ended)
 {
-    atomic_store(&segment_member(segment(), segment()->self)->ended, ended);
+    struct segment_member *member = segment_member(segment(), segment()->self);
+
+    atomic_store(&member->ending, ended);
+    atomic_store(&member->ended, ended);
 }
 
 /* HERE is of a later life than the task of THERE. */
@@ -239,6 +250,7 @@ static void test_between(void **state)
     open_side(THERE);
     path = open_path();
     close_side(THERE);
+    set_ended(0);
     assert_int_equal(send_packet(path, 1, 8), -EAGAIN);
     tend();
     tend();
@@ -253,6 +265,7 @@ static void test_between(void **state)
     tend();
     assert_int_equal(reported, 1);
     close_side(THERE);
+    set_ended(0);
     tend();
     tend();
     assert_int_equal(reported, 2);
@@ -262,6 +275,42 @@ static void test_between(void **state)
     tend();
     assert_int_equal(reported, 3);
     assert_int_equal(open_how(0, &path), -EPIPE);
+}
+
+/* The other task has begun to end its contexts: this one of them will not come before this task has
+ * ended its own, so nothing waits for it. */
+static void test_one_of_several(void **state)
+{
+    struct path *path;
+
+    (void)state;
+    open_side(OTHER);
+    open_side(THERE);
+    open_path();
+    close_side(THERE);
+    tend();
+    tend();
+    assert_int_equal(reported, 1);
+    assert_int_equal(open_how(0, &path), -EPIPE);
+}
+
+/* A life without the context: what waited for it is not for the one after that. */
+static void test_missed(void **state)
+{
+    (void)state;
+    open_side(THERE);
+    close_side(THERE);
+    close_side(HERE);
+    open_side(HERE);
+    assert_int_equal(send_packet(open_path(), 1, 8), 0);
+    close_side(HERE);
+    open_side(HERE);
+    open_side(THERE);
+    assert_int_equal(send_packet(open_path(), 2, 8), 0);
+    advance(THERE);
+    assert_int_equal(sides[THERE].counters[DEVICE_STALE], 1);
+    assert_int_equal(sides[THERE].delivered, 1);
+    assert_int_equal(sides[THERE].latest, 2);
 }
 
 /* The other task is a life behind: nothing is for the context that it still has, unless that has
@@ -368,8 +417,8 @@ static void test_sender(void **state)
         struct path *path = open_path();
 
         for (int i = 0; i < FIRST; i++) {
-            if (i == LANE_AFTER + 2)
-                advance(THERE); /* reads the marker */
+            if (i == LANE_AFTER + 2 && life % 2 == 0)
+                advance(THERE); /* reads the marker; else it reads it and what follows at once */
             assert_int_equal(send_packet(path, ++count, 8), 0);
         }
         assert_non_null(container_of(path, struct shm_path, path)->lane.lane);
@@ -387,6 +436,40 @@ static void test_sender(void **state)
         open_side(HERE);
         device->ops->tend(sides[THERE].port, on_gone);
     }
+}
+
+static void leave_and_return(void)
+{
+    struct path *path = open_path();
+
+    for (uint32_t i = 100; i < 104; i++)
+        assert_int_equal(send_packet(path, i, 8), 0);
+    assert_non_null(container_of(path, struct shm_path, path)->lane.lane);
+    close_side(HERE);
+    open_side(HERE);
+    assert_int_equal(send_packet(open_path(), 104, 8), 0);
+}
+
+/* ... even if both have come while the receiver reads the ring. */
+static void test_sender_meanwhile(void **state)
+{
+    const struct packet packet = {.head = {.origin = endpoint_make(0, OTHER)}};
+    struct path *path;
+
+    (void)state;
+    open_side(OTHER);
+    open_side(THERE);
+    path = open_path();
+    for (uint32_t i = 0; i < LANE_AFTER + 2; i++)
+        assert_int_equal(send_packet(path, i, 8), 0);
+    advance(THERE);
+    meanwhile = leave_and_return;
+    assert_int_equal(device->ops->path_open(sides[OTHER].port, endpoint_make(0, THERE), 0, &path),
+                     0);
+    assert_int_equal(path->am(path, &packet), 0);
+    advance(THERE);
+    assert_int_equal(sides[THERE].delivered, LANE_AFTER + 2 + 5);
+    assert_int_equal(sides[THERE].backwards, 0);
 }
 
 static void test_leave(void **state)
@@ -413,10 +496,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_between, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_of_several, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_missed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_behind, setup, teardown),
         cmocka_unit_test_setup_teardown(test_patience, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sender, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sender_meanwhile, setup, teardown),
         cmocka_unit_test_setup_teardown(test_leave, setup, teardown),
     };
     int failed;

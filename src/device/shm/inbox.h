@@ -118,13 +118,33 @@ struct inbox_reader {
     uint32_t slots;
 };
 
+static inline bool inbox_is_ready(const struct inbox_reader *reader, uint64_t index)
+{
+    const struct slot *slot = &reader->inbox->slots[index & (reader->slots - 1)];
+
+    return atomic_load_explicit(&slot->word, memory_order_acquire) == inbox_word(index); /* I2 */
+}
+
+/* Where the next packet is, or comes. */
+static inline struct slot *inbox_head(const struct inbox_reader *reader)
+{
+    return &reader->inbox->slots[reader->head & (reader->slots - 1)];
+}
+
 /* The next packet's slot, or NULL. */
 static inline struct slot *inbox_ready(const struct inbox_reader *reader)
 {
-    struct slot *slot = &reader->inbox->slots[reader->head & (reader->slots - 1)];
-    uint64_t word = atomic_load_explicit(&slot->word, memory_order_acquire); /* I2 */
+    return inbox_is_ready(reader, reader->head) ? inbox_head(reader) : NULL;
+}
 
-    return word == inbox_word(reader->head) ? slot : NULL;
+/* How many packets from the head on are ready, up to `most`. */
+static inline uint32_t inbox_ready_ahead(const struct inbox_reader *reader, uint32_t most)
+{
+    uint32_t count = 0;
+
+    while (count < most && inbox_is_ready(reader, reader->head + count))
+        count++;
+    return count;
 }
 
 static inline void inbox_release(struct inbox_reader *reader)

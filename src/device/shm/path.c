@@ -112,6 +112,16 @@ static uint32_t ended_of(const struct shm_port *port, uint32_t index)
     return atomic_load_explicit(&member->ended, memory_order_acquire);
 }
 
+/* The same, from the moment on when the first of them is. */
+static uint32_t ending_of(const struct shm_port *port, uint32_t index)
+{
+    const struct segment_member *member = segment_member(port->device->segment, index);
+
+    if (member->task >= port->device->bootstrap->tasks)
+        return UINT32_MAX;
+    return atomic_load_explicit(&member->ending, memory_order_acquire);
+}
+
 static bool task_has_left(const struct shm_port *port, uint32_t index)
 {
     const struct segment_member *member = segment_member(port->device->segment, index);
@@ -124,7 +134,7 @@ static bool has_left(struct shm_port *port, const struct inbox *inbox, uint32_t 
     if (shm_member_is_dead(port, member))
         return true;
     return is_closed(inbox) &&
-           (ended_of(port, member) > port->ended || task_has_left(port, member));
+           (ending_of(port, member) > port->ended || task_has_left(port, member));
 }
 
 bool shm_path_has_left(struct shm_port *port, const struct shm_path *path)

@@ -102,23 +102,41 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
         return error;
     }
     port->was_closed = atomic_exchange_explicit(&inbox->closed, 0, memory_order_acq_rel);
-    port->device->open |= UINT64_C(1) << params->offset;
+    device->open |= UINT64_C(1) << params->offset;
     *out = &port->port;
     return 0;
+}
+
+/* The task's contexts end. Those that it had before, but not this time, have missed a life: what
+ * waits for them has been reported as lost. */
+static void end_last(struct shm_device *device)
+{
+    struct segment *segment = device->segment;
+    uint64_t missed = device->ever & ~device->used;
+
+    for (uint32_t i = 0; i < segment->layout.contexts; i++)
+        if ((missed >> i & 1) != 0)
+            atomic_fetch_add_explicit(&segment_inbox(segment, segment->self, i)->lives, 1,
+                                      memory_order_release);
+    device->used = 0;
+    atomic_fetch_add_explicit(&segment_member(segment, segment->self)->ended, 1,
+                              memory_order_release);
 }
 
 /* The context's life is over. */
 static void end_life(struct shm_port *port)
 {
-    const struct segment *segment = port->device->segment;
+    struct shm_device *device = port->device;
+    struct segment_member *self = segment_member(device->segment, device->segment->self);
+    uint32_t ended = atomic_load_explicit(&self->ended, memory_order_relaxed);
 
     purge(port);
     inbox_release(&port->reader);
+    atomic_store_explicit(&self->ending, ended + 1, memory_order_release);
     atomic_store_explicit(&port->reader.inbox->closed, 1, memory_order_release);
     atomic_fetch_add_explicit(&port->reader.inbox->lives, 1, memory_order_release);
-    if (port->device->open == 0)
-        atomic_fetch_add_explicit(&segment_member(segment, segment->self)->ended, 1,
-                                  memory_order_release);
+    if (device->open == 0)
+        end_last(device);
 }
 
 void shm_port_close(struct port *base)
@@ -128,10 +146,13 @@ void shm_port_close(struct port *base)
 
     joint_close(port);
     port->device->open &= ~(UINT64_C(1) << base->params.offset);
-    if (base->unused)
+    if (base->unused) {
         atomic_store_explicit(&port->reader.inbox->closed, port->was_closed, memory_order_release);
-    else
+    } else {
+        port->device->used |= UINT64_C(1) << base->params.offset;
+        port->device->ever |= port->device->used;
         end_life(port);
+    }
     while ((item = list_pop_front(&port->paths)) != NULL)
         shm_path_free(list_entry(item, struct shm_path, link));
     chunk_pool_finish(&port->chunks);
@@ -474,21 +495,32 @@ static bool advance_leaving(struct shm_port *port, int *count)
     return whole;
 }
 
+/* Up to `most` packets, or to one by which a lane begins. Returns how many. */
+static uint32_t deliver_from_ring(struct shm_port *port, uint32_t most)
+{
+    uint32_t lanes = port->lane_count;
+    uint32_t count = 0;
+
+    port->delivering_ring = true;
+    while (count < most && port->lane_count == lanes) {
+        deliver(port, inbox_head(&port->reader));
+        inbox_consume(&port->reader);
+        count++;
+    }
+    port->delivering_ring = false;
+    return count;
+}
+
+/* What is ready is counted before the lanes are looked at, and no more than that is delivered. */
 static int advance_ring(struct shm_port *port)
 {
-    struct slot *slot = inbox_ready(&port->reader);
+    uint32_t ready = inbox_ready_ahead(&port->reader, ADVANCE_BATCH);
     int count = 0;
 
-    if (likely(slot == NULL))
-        return 0;
-    if (unlikely(!advance_leaving(port, &count)))
-        return count;
-    port->delivering_ring = true;
-    do {
-        deliver(port, slot);
-        inbox_consume(&port->reader);
-    } while (++count < ADVANCE_BATCH && (slot = inbox_ready(&port->reader)) != NULL);
-    port->delivering_ring = false;
+    while (unlikely(ready != 0) && advance_leaving(port, &count)) {
+        count += (int)deliver_from_ring(port, ready);
+        ready = count < ADVANCE_BATCH ? inbox_ready_ahead(&port->reader, ADVANCE_BATCH) : 0;
+    }
     return count;
 }
 

@@ -60,13 +60,14 @@ struct segment_member {
     uint32_t locked;        /* it holds the lock that segment_member_ended looks at */
     uint32_t task;
     uint32_t node;
-    uint64_t probe_address; /* of a word in this task's private memory ... */
-    uint64_t probe_value;   /* ... and what stands there: peers read it to try single copy */
-    cpu_set_t cpus;         /* the task's affinity */
-    uint64_t heap_address;  /* where it has its own heap */
-    uint64_t heap_bytes;    /* 0: it has none */
-    _Atomic uint32_t ended; /* how often all contexts were destroyed */
-    _Atomic uint32_t left;  /* there will be no more of them */
+    uint64_t probe_address;  /* of a word in this task's private memory ... */
+    uint64_t probe_value;    /* ... and what stands there: peers read it to try single copy */
+    cpu_set_t cpus;          /* the task's affinity */
+    uint64_t heap_address;   /* where it has its own heap */
+    uint64_t heap_bytes;     /* 0: it has none */
+    _Atomic uint32_t ending; /* how often the first of all contexts was destroyed, ... */
+    _Atomic uint32_t ended;  /* ... and the last of them */
+    _Atomic uint32_t left;   /* there will be no more of them */
 };
 
 struct segment {

@@ -29,7 +29,8 @@ struct shm_device {
     uint32_t *members; /* tasks of this host, ascending */
     uint32_t member_count;
     uint32_t tasks_here;         /* on all pretended nodes, where a network joins them; else 0 */
-    uint64_t open;               /* bit for each context of this task that there is */
+    uint64_t open;               /* bit for each context of this task that there is, */
+    uint64_t used, ever;         /* ... that has ended while others live, and that ever has */
     bool pretended;              /* the launcher pretends nodes: some members are "remote" */
     bool can_barrier;            /* membarrier works: sleepers may rely on it */
     _Atomic int32_t *watched;    /* per member: pidfd + 1, 0 not opened, negative: see watch.c */
