@@ -1,0 +1,102 @@
+/*
+ * What the tasks of net/churn tell one another by memory that they share without the library: what
+ * became of each message, and where their memory is.
+ */
+#ifndef LIBPAMI_NET_CHURN_BOARD_H
+#define LIBPAMI_NET_CHURN_BOARD_H
+
+#include "api/api_test.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+enum {
+    TASKS_MAX = 8,
+    OPERATIONS_MAX = 1 << 18, /* of a task */
+    SHARE_BYTES = 1 << 20     /* of a task's memory, for each other task to write to */
+};
+
+enum fate {
+    PENDING,
+    BEGUN,
+    DELIVERED,
+    FAILED
+};
+
+/* By all tasks. */
+struct board {
+    atomic_uchar fate[TASKS_MAX][OPERATIONS_MAX];
+    atomic_uint ready[TASKS_MAX]; /* generation in which the task has published */
+    void *memory[TASKS_MAX];
+    struct {
+        atomic_uint number; /* odd: being written */
+        pami_memregion_t memory;
+    } region[TASKS_MAX];
+};
+
+static struct board *board;
+static unsigned generation;
+static char (*memory)[SHARE_BYTES];
+
+static atomic_uchar *fate_of(size_t task, size_t number)
+{
+    return &board->fate[task][number];
+}
+
+/* The region may be of a life that is over: the memory is there all the same. */
+static bool find_region(size_t task, pami_memregion_t region)
+{
+    unsigned number = atomic_load(&board->region[task].number);
+
+    memcpy(region, board->region[task].memory, sizeof(pami_memregion_t));
+    atomic_thread_fence(memory_order_acquire);
+    return number != 0 && number % 2 == 0 && atomic_load(&board->region[task].number) == number;
+}
+
+static void publish_region(struct job *job)
+{
+    size_t bytes = TASKS_MAX * sizeof *memory, usable;
+    pami_memregion_t region;
+
+    CHECK_OK(PAMI_Memregion_create(job->context[0], memory, bytes, &usable, &region));
+    atomic_fetch_add(&board->region[job->task].number, 1);
+    atomic_thread_fence(memory_order_release);
+    memcpy(board->region[job->task].memory, region, sizeof region);
+    atomic_fetch_add(&board->region[job->task].number, 1);
+}
+
+/* One file for all tasks of the job, which have one parent; it goes when all have come. */
+static void board_name(char *name, size_t size)
+{
+    snprintf(name, size, "/dev/shm/churn-%ld", (long)getppid());
+}
+
+static void open_board(void)
+{
+    char name[64];
+    int fd;
+
+    board_name(name, sizeof name);
+    fd = open(name, O_RDWR | O_CREAT, 0600);
+    CHECK(fd >= 0);
+    CHECK(ftruncate(fd, sizeof *board) == 0);
+    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(board != MAP_FAILED);
+    close(fd);
+}
+
+static void wait_for_all(struct job *job)
+{
+    char name[64];
+
+    board->memory[job->task] = memory;
+    atomic_store(&board->ready[job->task], ++generation);
+    for (size_t task = 0; task < job->tasks; task++)
+        while (atomic_load(&board->ready[task]) < generation)
+            test_sleep(1e-4);
+    board_name(name, sizeof name);
+    unlink(name);
+}
+
+#endif
