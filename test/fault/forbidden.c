@@ -10,6 +10,8 @@
  * Run: tasks=2 args="EPERM process_vm_readv,process_vm_writev api/rma_faults"
  * Run: tasks=3 nodes=2 args="ENOSYS process_vm_readv,process_vm_writev api/rma_faults"
  * Run: tasks=2 args="EPERM process_vm_readv,process_vm_writev api/put"
+ * Run: tasks=2 args="EPERM memfd_create api/put"
+ * Run: tasks=4 nodes=2 args="ENOSYS memfd_create api/mem"
  * Run: tasks=2 args="EPERM membarrier,futex_waitv,sched_setaffinity api/async_progress"
  * Run: tasks=2 args="ENOSYS membarrier,futex_waitv,mbind,get_mempolicy,getcpu api/async_progress"
  */
@@ -49,6 +51,7 @@ static const struct call calls[] = {
     {"getcpu", SYS_getcpu},
     {"sched_setaffinity", SYS_sched_setaffinity},
     {"madvise", SYS_madvise},
+    {"memfd_create", SYS_memfd_create},
 };
 
 enum {

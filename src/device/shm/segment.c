@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@
 #include "util/option.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x70616d6973656731)
-#define SEGMENT_VERSION 5u
+#define SEGMENT_VERSION 6u
 
 /* Slots and chunks by default: shared among few tasks the rings are deep, among many they are
  * short, so that a task that has talked to all of 64 keeps to a few MiB. Chunks are small and
@@ -131,18 +132,45 @@ static void layout_init(struct segment_layout *layout, const struct segment_para
     layout->file_bytes = layout->bytes + layout->members * layout->heap_stride;
 }
 
-/* Make the file and write its header page. The descriptor or negative errno. */
-static int make_file(const struct segment_layout *layout)
+/* Where the kernel gives no memory file: one without a name. The directory may be small, and who
+ * touches more than there is dies by that, so the heaps are to fit. */
+static int open_nameless(struct segment_layout *layout)
 {
-    /* With threads sanitized gcc takes *layout for its first field. */
-    const struct segment_layout header = *layout;
+    int fd = open("/dev/shm", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    struct statvfs status;
+    uint64_t room;
+
+    if (fd < 0 || fstatvfs(fd, &status) != 0)
+        return fd;
+    room = (uint64_t)status.f_bavail * status.f_frsize;
+    if (room < layout->bytes) {
+        close(fd);
+        errno = ENOSPC;
+        return -1;
+    }
+    room = (room - layout->bytes) / layout->members / HEAP_ALIGN * HEAP_ALIGN;
+    if (layout->heap_stride > room)
+        layout->heap_stride = room;
+    layout->file_bytes = layout->bytes + layout->members * layout->heap_stride;
+    return fd;
+}
+
+/* Make the file and write its header page. The descriptor or negative errno. */
+static int make_file(struct segment_layout *layout)
+{
+    struct segment_layout header;
     int fd;
 
     if (layout->file_bytes > limit_of(RLIMIT_FSIZE))
         return -EFBIG; /* by the call itself, SIGXFSZ would end the process */
     fd = memfd_create("pami-segment", MFD_CLOEXEC);
+    if (fd < 0) {
+        log_info("no memory file: %s; the segment is in /dev/shm", strerror(errno));
+        fd = open_nameless(layout);
+    }
     if (fd < 0)
         return -errno;
+    header = *layout; /* with threads sanitized gcc takes *layout for its first field */
     if (ftruncate(fd, (off_t)layout->file_bytes) != 0 ||
         pwrite(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header)) {
         int error = errno != 0 ? -errno : -EIO;
@@ -275,7 +303,8 @@ static int make(const struct segment_params *params, struct segment *segment, co
     layout_init(&segment->layout, params);
     fd = make_file(&segment->layout);
     if (fd < 0) {
-        snprintf(why, size, "cannot make a segment of %llu bytes as a memory file: %s",
+        snprintf(why, size,
+                 "cannot make a segment of %llu bytes as a memory file, nor in /dev/shm: %s",
                  (unsigned long long)segment->layout.bytes, strerror(-fd));
         return fd;
     }
