@@ -5,9 +5,10 @@
  *     sim_coll [type ...] [--rows A,B,...] [--tasks N,N,...] [--nodes-of N] [--bytes N,N,...]
  *              [--rounds N] [--costs]
  *
- * Types: barrier, broadcast, allreduce, reduce, allgather. All members call at the same time, and
- * the last callback ends it; the first round makes what rows keep for their groups, and is not
- * counted. A line is "TYPE_BYTES_ROW,TASKS,us,TIME". Rows that a group cannot take are left out.
+ * Types: barrier, broadcast, allreduce, reduce, reduce_scatter, allgather; of the last two BYTES is
+ * what one member gets or gives. All members call at the same time, and the last callback ends it;
+ * the first round makes what rows keep for their groups, and is not counted. A line is
+ * "TYPE_BYTES_ROW,TASKS,us,TIME". Rows that a group cannot take are left out.
  * With --costs a line more on standard error for each: what the simulation itself took.
  */
 #include "bench.h"
@@ -43,6 +44,7 @@ struct run {
     const struct type *type;
     size_t bytes;
     struct member *member;
+    size_t *counts; /* one for each member, all alike */
     size_t left;
     double last; /* callback */
 };
@@ -50,8 +52,8 @@ struct run {
 struct type {
     const char *name;
     pami_xfer_type_t xfer;
-    bool sized;    /* it moves data */
-    size_t blocks; /* of a receive buffer: 1, or 0 for as many as members */
+    bool sized;          /* it moves data */
+    size_t sent, blocks; /* of the buffers: 1, or 0 for as many as members */
     void (*fill)(pami_collective_t *cmd, const struct member *member, size_t words);
     bool (*check)(const struct member *member, size_t tasks, size_t words);
 };
@@ -130,6 +132,26 @@ static bool check_reduce(const struct member *member, size_t tasks, size_t words
     return member->rank != 0 || check_sum(member, tasks, words);
 }
 
+static void fill_reduce_scatter(pami_collective_t *cmd, const struct member *member, size_t words)
+{
+    const pami_type_t type = PAMI_TYPE_UNSIGNED_LONG_LONG;
+    const struct run *run = member->run;
+
+    cmd->xfer_reduce_scatter =
+        (pami_reduce_scatter_t){member->send,  type, run->machine->tasks * words,
+                                member->recv,  type, run->counts,
+                                PAMI_DATA_SUM, NULL, 1};
+}
+
+/* A member's block begins where those of the members before it end. */
+static bool check_reduce_scatter(const struct member *member, size_t tasks, size_t words)
+{
+    uint64_t sum = (uint64_t)tasks * (tasks + 1) / 2 + tasks * member->rank * words;
+
+    return words_of(member->recv)[0] == sum &&
+           words_of(member->recv)[words - 1] == sum + tasks * (words - 1);
+}
+
 static void fill_allgather(pami_collective_t *cmd, const struct member *member, size_t words)
 {
     const pami_type_t type = PAMI_TYPE_UNSIGNED_LONG_LONG;
@@ -146,11 +168,13 @@ static bool check_allgather(const struct member *member, size_t tasks, size_t wo
 }
 
 static const struct type types[] = {
-    {"barrier", PAMI_XFER_BARRIER, false, 1, fill_barrier, check_barrier},
-    {"broadcast", PAMI_XFER_BROADCAST, true, 1, fill_broadcast, check_broadcast},
-    {"allreduce", PAMI_XFER_ALLREDUCE, true, 1, fill_allreduce, check_sum},
-    {"reduce", PAMI_XFER_REDUCE, true, 1, fill_reduce, check_reduce},
-    {"allgather", PAMI_XFER_ALLGATHER, true, 0, fill_allgather, check_allgather},
+    {"barrier", PAMI_XFER_BARRIER, false, 1, 1, fill_barrier, check_barrier},
+    {"broadcast", PAMI_XFER_BROADCAST, true, 1, 1, fill_broadcast, check_broadcast},
+    {"allreduce", PAMI_XFER_ALLREDUCE, true, 1, 1, fill_allreduce, check_sum},
+    {"reduce", PAMI_XFER_REDUCE, true, 1, 1, fill_reduce, check_reduce},
+    {"reduce_scatter", PAMI_XFER_REDUCE_SCATTER, true, 0, 1, fill_reduce_scatter,
+     check_reduce_scatter},
+    {"allgather", PAMI_XFER_ALLGATHER, true, 1, 0, fill_allgather, check_allgather},
 };
 
 /* ---- the machine ---- */
@@ -268,13 +292,15 @@ static double run_once(struct run *run)
 /* False: there is no such row for this world. */
 static bool prepare(struct run *run, struct member *member)
 {
-    size_t words = run->bytes / 8;
-    size_t blocks = run->type->blocks != 0 ? run->type->blocks : run->machine->tasks;
+    size_t tasks = run->machine->tasks;
+    size_t sent = run->type->sent != 0 ? run->type->sent : tasks;
+    size_t blocks = run->type->blocks != 0 ? run->type->blocks : tasks;
+    size_t words = sent * run->bytes / 8;
 
     member->algorithm = find_row(run->machine->world[member->rank], run->type, run->row);
     if (member->algorithm == PAMI_ALGORITHM_NULL)
         return false;
-    member->send = calloc(run->bytes + 8, 1);
+    member->send = calloc(sent * run->bytes + 8, 1);
     member->recv = calloc(blocks * run->bytes + 8, 1);
     if (member->send == NULL || member->recv == NULL)
         bench_die("out of memory");
@@ -303,6 +329,9 @@ static void measure(const struct machine *machine, const struct type *type, cons
 
     run.member = bench_alloc(machine->tasks * sizeof(run.member[0]));
     memset(run.member, 0, machine->tasks * sizeof(run.member[0]));
+    run.counts = bench_alloc(machine->tasks * sizeof(run.counts[0]));
+    for (size_t i = 0; i < machine->tasks; i++)
+        run.counts[i] = bytes / 8;
     for (; made < machine->tasks; made++) {
         run.member[made] = (struct member){.run = &run, .rank = (uint32_t)made};
         if (!prepare(&run, &run.member[made]))
@@ -330,6 +359,7 @@ static void measure(const struct machine *machine, const struct type *type, cons
         free(run.member[i].recv);
     }
     free(run.member);
+    free(run.counts);
 }
 
 /* ---- arguments ---- */

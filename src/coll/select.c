@@ -146,7 +146,8 @@ static const struct preference preferences[] = {
 
     {PAMI_XFER_SCAN, "RecursiveDoubling", ALL_SIZES, ALL_MEMBERS},
 
-    {PAMI_XFER_REDUCE_SCATTER, "Circulant", 64 * K, ALL_MEMBERS, NODES_UNEVEN},
+    {PAMI_XFER_REDUCE_SCATTER, "Circulant", ALL_SIZES, ALL_MEMBERS, NODES_UNEVEN},
+    {PAMI_XFER_REDUCE_SCATTER, "RecursiveHalving", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_REDUCE_SCATTER, "RecursiveHalving", 64 * K, ALL_MEMBERS},
     {PAMI_XFER_REDUCE_SCATTER, "Pairwise", ALL_SIZES, ALL_MEMBERS},
 
