@@ -383,10 +383,13 @@ static pami_result_t disable(const char *function, pami_context_t handle, unsign
     }
     before = atomic_fetch_and_explicit(&slot->serving, ~events, memory_order_seq_cst); /* A1 */
     pthread_mutex_unlock(&client->async_lock);
-    if (before == 0 || (before & ~events) != 0)
+    if ((before & ~events) != 0)
         return PAMI_SUCCESS;
-    async_bell_ring(&slot->thread->bell);
-    while (atomic_load_explicit(&slot->running, memory_order_seq_cst) /* A1 */ && can_wait(slot))
+    if (before != 0)
+        async_bell_ring(&slot->thread->bell);
+    /* It may still be inside when it was disabled before, in a callback. */
+    while (atomic_load_explicit(&slot->running, memory_order_seq_cst) /* A1 */ &&
+           !is_serving(slot) && can_wait(slot))
         sched_yield();
     return PAMI_SUCCESS;
 }

@@ -237,6 +237,31 @@ static void from_inside(void)
     CHECK_SIZE(load(&done), 2);
 }
 
+/* Who disables it again from outside waits for the callback all the same. */
+static size_t disabled, returned;
+
+static pami_result_t disable_and_stay(pami_context_t context, void *cookie)
+{
+    (void)cookie;
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL));
+    __atomic_store_n(&disabled, 1, __ATOMIC_RELEASE);
+    test_sleep(0.05);
+    __atomic_store_n(&returned, 1, __ATOMIC_RELEASE);
+    return PAMI_SUCCESS;
+}
+
+static void from_inside_and_outside(void)
+{
+    pami_context_t context = job.context[1];
+    static pami_work_t work;
+
+    CHECK_OK(async_enable(context, PAMIX_ASYNC_ALL));
+    CHECK_OK(PAMI_Context_post(context, &work, disable_and_stay, NULL));
+    WAIT_WITH(test_sleep(1e-4), load(&disabled) == 1);
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL));
+    CHECK_SIZE(load(&returned), 1);
+}
+
 static pami_result_t leave_here(pami_context_t context, void *cookie)
 {
     (void)context, (void)cookie;
@@ -345,6 +370,7 @@ int main(int argc, char **argv)
     events();
     own_function();
     from_inside();
+    from_inside_and_outside();
     forked();
     job_finish(&job);
     return 0;
