@@ -82,11 +82,13 @@ static bool is_serving(struct async_slot *slot)
 
 static enum share_turn user_turn(struct async_slot *slot, const struct share_rules *rules)
 {
+    async_function *progress = slot->progress;
     enum share_turn turn = SHARE_RETRY;
 
     for (int i = 0; i < USER_CALLS; i++) {
-        slot->progress(slot->context, slot->cookie);
-        if (!is_serving(slot) || atomic_load_explicit(rules->stopping, memory_order_relaxed))
+        progress(slot->context, slot->cookie);
+        if (!is_serving(slot) || atomic_load_explicit(rules->stopping, memory_order_relaxed) ||
+            slot->progress != progress)
             return SHARE_ENDED;
         turn = share_rest(slot->context, rules->light);
         if (turn != SHARE_YIELDED)
@@ -357,13 +359,19 @@ static pami_result_t enable(const char *function, pami_context_t handle, unsigne
     return PAMI_SUCCESS;
 }
 
-/* Nobody waits for himself, nor for a function of the user's that wants a lock he holds, nor in a
- * child of fork for a thread that it does not have. */
+/* The thread is inside the context, and it is not the caller, nor one that a child of fork does not
+ * have. */
+static bool is_visited(const struct async_slot *slot)
+{
+    return atomic_load_explicit(&slot->running, memory_order_seq_cst) /* A1 */ &&
+           !pthread_equal(slot->thread->thread, pthread_self()) &&
+           slot->thread->pool->pid == getpid();
+}
+
+/* Nobody waits for a function of the user's that wants a lock he holds. */
 static bool can_wait(const struct async_slot *slot)
 {
-    return !pthread_equal(slot->thread->thread, pthread_self()) &&
-           (slot->progress == NULL || !context_lock_held(&slot->context->lock)) &&
-           slot->thread->pool->pid == getpid();
+    return slot->progress == NULL || !context_lock_held(&slot->context->lock);
 }
 
 static pami_result_t disable(const char *function, pami_context_t handle, unsigned events)
@@ -388,8 +396,7 @@ static pami_result_t disable(const char *function, pami_context_t handle, unsign
     if (before != 0)
         async_bell_ring(&slot->thread->bell);
     /* It may still be inside when it was disabled before, in a callback. */
-    while (atomic_load_explicit(&slot->running, memory_order_seq_cst) /* A1 */ &&
-           !is_serving(slot) && can_wait(slot))
+    while (is_visited(slot) && !is_serving(slot) && can_wait(slot))
         sched_yield();
     return PAMI_SUCCESS;
 }
@@ -422,6 +429,8 @@ pami_result_t async_register(pami_context_t handle, async_function *progress,
         return result;
     if (atomic_load(&slot->serving) != 0) {
         result = error_set(PAMI_ERROR, "%s: context: is enabled", function);
+    } else if (is_visited(slot)) {
+        result = error_set(PAMI_EAGAIN, "%s: context: its thread has not left it yet", function);
     } else {
         slot->progress = progress;
         slot->suspend = suspend; /* the service is never suspended, so neither is called */

@@ -212,6 +212,48 @@ static void own_function(void)
     CHECK_OK(async_register(context, NULL, NULL, NULL, NULL));
 }
 
+/* A function of the user's hands the context over to the library. */
+static void hand_over(pami_context_t context, void *cookie)
+{
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL));
+    CHECK_OK(async_register(context, NULL, NULL, NULL, NULL));
+    CHECK_OK(async_enable(context, PAMIX_ASYNC_ALL));
+    count(context, cookie);
+}
+
+/* It stays until told, and the caller holds a lock that it might want. */
+static void linger(pami_context_t context, void *cookie)
+{
+    (void)context;
+    __atomic_store_n(&calls, 1, __ATOMIC_RELEASE);
+    while (load(cookie) == 0)
+        sched_yield();
+}
+
+static void other_function(void)
+{
+    pami_context_t context = job.context[2];
+    size_t leave_it = 0;
+
+    done = calls = 0;
+    CHECK_OK(async_register(context, hand_over, NULL, NULL, NULL));
+    CHECK_OK(async_enable(context, PAMIX_ASYNC_ALL));
+    WAIT_WITH(test_sleep(1e-4), load(&done) == 1);
+    post_and_spin(context, POSTS);
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL));
+
+    CHECK_OK(async_register(context, linger, NULL, NULL, &leave_it));
+    CHECK_OK(async_enable(context, PAMIX_ASYNC_ALL));
+    WAIT_WITH(test_sleep(1e-4), load(&calls) == 1);
+    CHECK_OK(PAMI_Context_lock(context));
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL));
+    CHECK_RESULT(async_register(context, NULL, NULL, NULL, NULL), PAMI_EAGAIN);
+    __atomic_store_n(&leave_it, 1, __ATOMIC_RELEASE);
+    CHECK_OK(PAMI_Context_unlock(context));
+    CHECK_OK(async_disable(context, PAMIX_ASYNC_ALL));
+    CHECK_OK(async_register(context, NULL, NULL, NULL, NULL));
+}
+
 /* From inside a callback: over when the callback has returned. */
 static pami_result_t disable_self(pami_context_t context, void *cookie)
 {
@@ -369,6 +411,7 @@ int main(int argc, char **argv)
     places();
     events();
     own_function();
+    other_function();
     from_inside();
     from_inside_and_outside();
     forked();
