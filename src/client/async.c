@@ -111,6 +111,7 @@ static void plan(struct async_slot *slot, enum share_turn turn)
     uint64_t sleep = slot->light ? CONTEXT_LIGHT_SLEEP_US : SLEEP_LONGEST_US;
 
     slot->armed = turn == SHARE_ASLEEP || turn == SHARE_RETRY || turn == SHARE_AGAIN;
+    slot->starving = false;
     slot->turn = turn;
     slot->locked_us = turn == SHARE_LOCKED ? slot->locked_us : 0;
     switch (turn) {
@@ -135,6 +136,7 @@ static void plan(struct async_slot *slot, enum share_turn turn)
     case SHARE_LOCKED:
         if (slot->locked_us >= NAP_LONGEST_US) {
             longest = NAP_LOCKED_US;
+            slot->starving = true;
             share_starve(slot->context);
         }
         slot->nap_us = next_nap(slot->nap_us, NAP_FIRST_US, longest);
@@ -147,15 +149,22 @@ static void plan(struct async_slot *slot, enum share_turn turn)
     slot->wake_at = clock_now_ns() + UINT64_C(1000) * slot->nap_us;
 }
 
+/* The program has rung, which it does once. */
+static bool was_called(const struct async_slot *slot)
+{
+    return !atomic_load_explicit(&slot->context->share.asleep, memory_order_relaxed);
+}
+
 /* Somebody rang, or it is time. */
 static bool is_due(struct async_slot *slot)
 {
-    struct context *context = slot->context;
-
+    if (slot->starving && was_called(slot)) {
+        slot->nap_us = slot->locked_us = 0; /* who locks it again does not ring every time */
+        return true;
+    }
     return atomic_exchange_explicit(&slot->fresh, false, memory_order_relaxed) ||
            clock_now_ns() >= slot->wake_at ||
-           (slot->armed && (async_bell_rung(context_doorbell(context)) ||
-                            !atomic_load_explicit(&context->share.asleep, memory_order_relaxed)));
+           (slot->armed && (async_bell_rung(context_doorbell(slot->context)) || was_called(slot)));
 }
 
 /* Events that the thread has handled: none but this thread changes their number. */

@@ -33,7 +33,8 @@ struct async_slot {
     uint64_t event_at, awake_until; /* ns: when something happened last; SHARE_EAGER till then */
     enum share_turn turn;           /* what the last one came to */
     bool armed;
-    bool light; /* ... lightly: to sleep long it has to be armed once more */
+    bool light;    /* ... lightly: to sleep long it has to be armed once more */
+    bool starving; /* whoever gives up the lock rings */
 };
 
 struct async_thread {

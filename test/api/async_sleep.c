@@ -2,7 +2,7 @@
  * The threads of asynchronous progress cost next to nothing while there is nothing to do, also when
  * the program keeps the lock or has posted a function that asks to be called again for ever; they
  * wake up fast, serve a program that only computes, and make way for a program that wants the
- * context. Prints how long waking takes.
+ * context; an unlock calls them. Prints how long waking takes.
  *
  * Run: tasks=1,2
  * Run: tasks=2 env="PAMI_ASYNC_THREADS=3"
@@ -19,7 +19,8 @@ enum {
     DATA = 1,
     WAKES = 100,
     FLOOD = 5000,
-    LOCKS = 300
+    LOCKS = 300,
+    UNLOCKS = 21
 };
 
 static struct job job;
@@ -184,6 +185,48 @@ static void makes_way(void)
     job_barrier(&job);
 }
 
+/* Until what was posted is served, us: the context is locked for so long. */
+static double median_after_lock(double seconds)
+{
+    static pami_work_t work[UNLOCKS];
+    double times[UNLOCKS];
+
+    done = 0;
+    for (size_t i = 0; i < UNLOCKS; i++) {
+        double begin;
+
+        CHECK_OK(PAMI_Context_lock(job.context[SERVED]));
+        CHECK_OK(PAMI_Context_post(job.context[SERVED], &work[i], count, NULL));
+        test_sleep(seconds);
+        begin = test_now();
+        CHECK_OK(PAMI_Context_unlock(job.context[SERVED]));
+        WAIT_WITH(test_sleep(20e-6), load(&done) == i + 1);
+        times[i] = 1e6 * (test_now() - begin);
+        test_sleep(1e-3);
+    }
+    qsort(times, UNLOCKS, sizeof *times, compare);
+    return times[UNLOCKS / 2];
+}
+
+/* A thread that was locked out for long, and takes naps of 20 ms, is called by the unlock. */
+static void called(void)
+{
+    double briefly = 0, for_long = 0;
+
+    for (int attempt = 0; attempt < 5; attempt++) {
+        briefly = median_after_lock(100e-6);
+        for_long = median_after_lock(36e-3);
+        if (for_long < briefly + 4000)
+            break;
+    }
+    if (job.task == 0)
+        printf("unlock to callback: %.1f us, after a long lock %.1f us\n", briefly, for_long);
+    if (!crowded && for_long >= briefly + 4000)
+        FAIL("after a long lock it takes %.0f us until a post is served, else %.0f", for_long,
+             briefly);
+    job_barrier(&job);
+}
+
 /* A program that waits for what the thread may have done already. */
 static void waits(void)
 {
@@ -224,6 +267,7 @@ int main(int argc, char **argv)
     check_idle("nothing to do any more", 0.02);
     left_behind();
     makes_way();
+    called();
     waits();
     CHECK_OK(PAMI_Context_post(job.context[SERVED], &asks, for_ever, &again));
     check_idle("asked again and again", 0.1);
