@@ -57,8 +57,7 @@ static void on_answer(pami_context_t handle, void *cookie, const void *header, s
     if (request == NULL || request->server->endpoint != origin)
         return;
     if (answer->last == 0) {
-        request->event[0].result = (pami_result_t)answer->result;
-        request_event_here(&request->event[0]);
+        request_first_here(request, (pami_result_t)answer->result);
         return;
     }
     forget(request);

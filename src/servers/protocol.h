@@ -49,7 +49,7 @@ _Static_assert(sizeof(struct server_call) == 48, "a call fits into a short packe
 
 struct server_answer {
     uint32_t handle;
-    uint32_t last;  /* nonzero: all callbacks have come, the handle is no more */
+    uint32_t last;  /* nonzero: nothing comes behind it, the handle is no more */
     int32_t result; /* pami_result_t */
 };
 

@@ -62,15 +62,22 @@ static void event_here(struct request_event *event, bool last)
         run_event(event->request->lane->context, event);
 }
 
-void request_event_here(struct request_event *event)
+void request_first_here(struct request *request, pami_result_t result)
 {
-    run_event(event->request->lane->context, event);
+    struct request_event *first = &request->event[0];
+    pami_event_function function = first->function;
+
+    first->function = NULL;
+    if (function != NULL)
+        function(request->lane->context, request->cookie, result);
 }
 
 void request_end_here(struct request *request, pami_result_t result)
 {
     struct request_event *last = &request->event[request->event[1].function != NULL];
 
+    if (last != request->event)
+        request_first_here(request, result);
     last->result = result;
     run_last_event(request->lane->context, last);
 }

@@ -300,8 +300,9 @@ pami_result_t request_start(struct request *request, struct context *context);
 /* It could not be started: as if it had ended with `result`. */
 void request_fail(struct request *request, pami_result_t result);
 
-/* A server process has answered: by a callback that is not the last; by the last. The owner. */
-void request_event_here(struct request_event *event);
+/* A server process has answered: by the first of two callbacks, which is run unless it has been; by
+ * the last one. The owner. */
+void request_first_here(struct request *request, pami_result_t result);
 void request_end_here(struct request *request, pami_result_t result);
 
 /* A request with nothing but its lane; NULL: out of memory. The context's owner; so all below. */
