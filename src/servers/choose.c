@@ -38,7 +38,7 @@ static bool worthwhile(const struct request_call *call, const struct learner *le
 
     if (servers->model != NULL &&
         !model_pays(servers->model, call->kind, call->bytes,
-                    rests ? MODEL_ANY : call->lane->outstanding, call->used))
+                    rests ? MODEL_ANY : SERVERS_LOAD(call->lane->outstanding), call->used))
         return false;
     return servers->spare || !rests || learner->found != LEARN_PLAIN ||
            learn_processor_idle(call->lane);
@@ -50,8 +50,8 @@ static enum learn_way learned(const struct request_call *call)
     struct learner *learner = learn_of(call->lane, call->kind, call->bytes);
 
     if (unlikely(learner->left == 0))
-        learn_look(learner, &call->lane->budget, worthwhile(call, learner), call->lane->outstanding,
-                   clock_ticks());
+        learn_look(learner, &call->lane->budget, worthwhile(call, learner),
+                   SERVERS_LOAD(call->lane->outstanding), clock_ticks());
     learner->left--;
     if (call->kind != REQUEST_FETCH)
         plain_learned(call->lane, call->kind, learner);
@@ -81,7 +81,7 @@ bool request_choose(struct request_call *call, struct server **server)
         return SERVERS_LOAD(servers->few) != 0;
     if (SERVERS_LOAD(servers->few) != 0) {
         lane_collect(call->lane);
-        if (call->lane->outstanding < SERVERS_LOAD(servers->few))
+        if (SERVERS_LOAD(call->lane->outstanding) < SERVERS_LOAD(servers->few))
             return true;
     }
     if (SERVERS_LOAD(servers->learn) != 0 ||

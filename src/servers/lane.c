@@ -16,8 +16,10 @@ void request_free(struct request *request)
     struct lane *lane = request->lane;
 
     free(request->more);
-    lane->outstanding--;
     pool_put(&lane->requests, request);
+    /* Last, and pairs with lane_unfinished: the lane may be freed by another thread then. */
+    atomic_store_explicit(&lane->outstanding, SERVERS_LOAD(lane->outstanding) - 1,
+                          memory_order_release);
 }
 
 void lane_collect(struct lane *lane)
@@ -35,10 +37,21 @@ void lane_collect(struct lane *lane)
     }
 }
 
+size_t lane_unfinished(const struct lane *lane)
+{
+    size_t count = atomic_load_explicit(&lane->outstanding, memory_order_acquire);
+    const struct request *request = atomic_load_explicit(&lane->returned, memory_order_acquire);
+
+    for (; request != NULL; request = request->next)
+        count--;
+    return count;
+}
+
 void lane_free(struct lane *lane)
 {
     struct list *item;
 
+    lane_collect(lane);
     atomic_store_explicit(&lane->servers->lanes[lane->context->offset], NULL, memory_order_relaxed);
     plain_end(lane);
     process_lane_end(lane);

@@ -188,7 +188,8 @@ struct request *request_new(struct lane *lane, enum request_kind kind)
     request = pool_get(&lane->requests);
     if (request == NULL)
         return NULL;
-    lane->outstanding++;
+    atomic_store_explicit(&lane->outstanding, SERVERS_LOAD(lane->outstanding) + 1,
+                          memory_order_relaxed);
     request->lane = lane;
     request->kind = (uint8_t)kind;
     request->more = NULL;

@@ -239,15 +239,13 @@ pami_result_t PAMIX_Servers_destroy(pamix_servers_t *handle)
         if (atomic_load(&servers->server[i].idle) == 0)
             return error_set(PAMI_EAGAIN, "PAMIX_Servers_destroy: server %u is not idle", i);
     for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
-        struct lane *lane = atomic_load(&servers->lanes[i]);
+        const struct lane *lane = atomic_load(&servers->lanes[i]);
+        size_t unfinished = lane != NULL ? lane_unfinished(lane) : 0;
 
-        if (lane == NULL)
-            continue;
-        lane_collect(lane);
-        if (lane->outstanding != 0)
+        if (unfinished != 0)
             return error_set(PAMI_EAGAIN,
                              "PAMIX_Servers_destroy: context %zu: %zu requests have not ended", i,
-                             lane->outstanding);
+                             unfinished);
     }
     servers_free(servers);
     *handle = NULL;

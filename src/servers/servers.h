@@ -150,15 +150,16 @@ struct lane_record {
     struct list link;
 };
 
-/* What a context has here; its owner's, but for `returned` and the counters. */
+/* What a context has here; its owner's, but for `outstanding`, which others may read, `returned`
+ * and the counters. */
 struct lane {
     struct servers *servers;
     struct context *context;
     struct pool requests;
-    size_t outstanding; /* requests taken from the pool */
-    unsigned next;      /* server of the current batch; behind the last one: the client itself */
-    unsigned left;      /* of the batch */
-    uint64_t probe_at;  /* clock_ticks: when it may be asked again whether a processor is idle */
+    atomic_size_t outstanding; /* requests taken from the pool; see lane_unfinished */
+    unsigned next;     /* server of the current batch; behind the last one: the client itself */
+    unsigned left;     /* of the batch */
+    uint64_t probe_at; /* clock_ticks: when it may be asked again whether a processor is idle */
     struct learn_budget budget;
     struct learner learners[LEARN_KINDS][LEARN_CLASSES];
     atomic_ullong forwarded, direct, refused;
@@ -315,7 +316,7 @@ void request_events(struct request *request, void *cookie, pami_event_function f
 struct lane *lane_of(const char *function, pamix_servers_t servers_handle, pami_context_t handle,
                      pami_result_t *result);
 
-/* The requests that it still has end without a callback. */
+/* The requests that it still has end without a callback. The owner, or nobody else uses it. */
 void lane_free(struct lane *lane);
 
 /* The same, for a context that has asked for nothing itself; NULL: there is none. */
@@ -335,6 +336,10 @@ struct servers *servers_new(struct client_core *core, size_t count,
 void request_return(struct request *request);
 
 void lane_collect(struct lane *lane);
+
+/* Requests that the owner, who makes none any more, has not seen the end of. Any thread. When there
+ * are none the owner is done with the lane. */
+size_t lane_unfinished(const struct lane *lane);
 
 /* server.c: one request less in flight. */
 void server_less(struct server *server);

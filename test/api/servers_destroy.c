@@ -1,0 +1,89 @@
+/*
+ * Servers are destroyed as soon as they may be: another thread, which makes no requests any more,
+ * is still running callbacks of those that it has made.
+ *
+ * Run: tasks=1,2
+ */
+#include "servers.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    MAIN,
+    ASKING,
+    SERVING,
+    CONTEXTS,
+    ROUNDS = 200,
+    COUNT = 30, /* puts of a round */
+    BYTES = 64
+};
+
+static struct job job;
+static pamix_servers_t servers;
+static unsigned char *from, *to;
+static atomic_size_t started, asked;
+static size_t ended, wanted;
+
+static void on_end(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)cookie;
+    CHECK_CALLBACK();
+    CHECK(context == job.context[ASKING] && result == PAMI_SUCCESS);
+    ended++;
+}
+
+static void put(size_t i)
+{
+    pami_put_simple_t put = {
+        .rma = {.dest = job_endpoint(&job, job.task, MAIN),
+                .bytes = BYTES,
+                .done_fn = i % 3 == 0 ? on_end : NULL},
+        .addr = {from + i * BYTES, to + i * BYTES},
+        .put = {i % 3 != 2 ? on_end : NULL},
+    };
+
+    wanted += (i % 3 == 0) + (i % 3 != 2);
+    SERVERS_REQUEST(test_advance(job.context[ASKING], 1),
+                    PAMIX_Servers_put(servers, job.context[ASKING], &put, 0));
+}
+
+static void *ask(void *argument)
+{
+    for (size_t round = 1; round <= ROUNDS; round++) {
+        WAIT_WITH(test_advance(job.context[ASKING], 1), atomic_load(&started) == round);
+        for (size_t i = 0; i < COUNT; i++)
+            put(i);
+        atomic_store(&asked, round);
+        WAIT_WITH(test_advance(job.context[ASKING], 1), ended == wanted);
+    }
+    return argument;
+}
+
+int main(void)
+{
+    pthread_t thread;
+
+    job_start(&job, "servers_destroy", CONTEXTS);
+    job.driven = 1;
+    from = test_zalloc(COUNT * BYTES), to = test_zalloc(COUNT * BYTES);
+    test_limit(); /* reads the environment, before there are two threads */
+    CHECK(pthread_create(&thread, NULL, ask, NULL) == 0);
+    for (size_t round = 1; round <= ROUNDS; round++) {
+        bool stopped = false;
+        pami_result_t result;
+
+        servers = servers_make(&job, SERVING, 1, NULL);
+        CHECK_OK(PAMIX_Servers_start(servers));
+        atomic_store(&started, round);
+        WAIT(&job, atomic_load(&asked) == round);
+        CHECK_OK(TEST_CALL(PAMIX_Servers_stop(servers, job.context[MAIN], rma_on_fence, &stopped)));
+        WAIT(&job, stopped);
+        WAIT(&job, (result = PAMIX_Servers_destroy(&servers)) != PAMI_EAGAIN);
+        CHECK_OK(result);
+    }
+    CHECK(pthread_join(thread, NULL) == 0);
+    free(from), free(to);
+    job_finish(&job);
+    return 0;
+}
