@@ -37,14 +37,32 @@ void lane_collect(struct lane *lane)
     }
 }
 
-size_t lane_unfinished(const struct lane *lane)
+bool lane_unfinished(const struct lane *lane)
 {
     size_t count = atomic_load_explicit(&lane->outstanding, memory_order_acquire);
     const struct request *request = atomic_load_explicit(&lane->returned, memory_order_acquire);
 
     for (; request != NULL; request = request->next)
         count--;
-    return count;
+    return count != 0 || atomic_load_explicit(&lane->records_count, memory_order_acquire) != 0;
+}
+
+void lane_record_add(struct lane *lane, struct lane_record *record)
+{
+    record->lane = lane;
+    list_push_back(&lane->records, &record->link);
+    atomic_store_explicit(&lane->records_count, SERVERS_LOAD(lane->records_count) + 1,
+                          memory_order_relaxed);
+}
+
+void lane_record_remove(struct lane_record *record)
+{
+    struct lane *lane = record->lane;
+
+    list_remove(&record->link);
+    /* Last, as in request_free. */
+    atomic_store_explicit(&lane->records_count, SERVERS_LOAD(lane->records_count) - 1,
+                          memory_order_release);
 }
 
 void lane_free(struct lane *lane)

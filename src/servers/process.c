@@ -378,7 +378,7 @@ struct process_fence {
 
 static void fence_free(struct process_fence *fence)
 {
-    list_remove(&fence->record.link);
+    lane_record_remove(&fence->record);
     free(fence);
 }
 
@@ -431,7 +431,7 @@ static struct process_fence *fence_new(struct lane *lane, pami_event_function fn
                                     .cookie = cookie,
                                     .pending = 1,
                                     .result = PAMI_SUCCESS};
-    list_push_back(&lane->records, &fence->record.link);
+    lane_record_add(lane, &fence->record);
     return fence;
 }
 

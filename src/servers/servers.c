@@ -240,12 +240,11 @@ pami_result_t PAMIX_Servers_destroy(pamix_servers_t *handle)
             return error_set(PAMI_EAGAIN, "PAMIX_Servers_destroy: server %u is not idle", i);
     for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
         const struct lane *lane = atomic_load(&servers->lanes[i]);
-        size_t unfinished = lane != NULL ? lane_unfinished(lane) : 0;
 
-        if (unfinished != 0)
-            return error_set(PAMI_EAGAIN,
-                             "PAMIX_Servers_destroy: context %zu: %zu requests have not ended", i,
-                             unfinished);
+        if (lane != NULL && lane_unfinished(lane))
+            return error_set(
+                PAMI_EAGAIN,
+                "PAMIX_Servers_destroy: context %zu: requests or fences have not ended", i);
     }
     servers_free(servers);
     *handle = NULL;

@@ -148,10 +148,11 @@ static inline void servers_count(atomic_ullong *counter, unsigned long long add)
 /* What joins several requests of a lane; malloced, and freed with the lane if it is still there. */
 struct lane_record {
     struct list link;
+    struct lane *lane;
 };
 
-/* What a context has here; its owner's, but for `outstanding`, which others may read, `returned`
- * and the counters. */
+/* What a context has here; its owner's, but for `outstanding` and `records_count`, which others may
+ * read, `returned` and the counters. */
 struct lane {
     struct servers *servers;
     struct context *context;
@@ -168,6 +169,7 @@ struct lane {
     struct message_watch watch;
     pami_dispatch_p2p_function otherwise; /* gets answers when there is no lane */
     struct list records;                  /* struct lane_record */
+    atomic_size_t records_count;          /* see lane_unfinished */
     CACHE_ALIGNED _Atomic(struct request *) returned;
 };
 
@@ -337,9 +339,13 @@ void request_return(struct request *request);
 
 void lane_collect(struct lane *lane);
 
-/* Requests that the owner, who makes none any more, has not seen the end of. Any thread. When there
- * are none the owner is done with the lane. */
-size_t lane_unfinished(const struct lane *lane);
+/* Has the owner, who makes no requests any more, not seen the end of all? Any thread. False: he is
+ * done with the lane. */
+bool lane_unfinished(const struct lane *lane);
+
+/* The owner. Of a record whose memory may be freed then. */
+void lane_record_add(struct lane *lane, struct lane_record *record);
+void lane_record_remove(struct lane_record *record);
 
 /* server.c: one request less in flight. */
 void server_less(struct server *server);

@@ -51,7 +51,7 @@ static void whole_free(struct whole *whole)
 {
     if (whole == NULL)
         return;
-    list_remove(&whole->record.link);
+    lane_record_remove(&whole->record);
     free(whole);
 }
 
@@ -94,7 +94,7 @@ static struct whole *whole_new(struct lane *lane, const pami_rma_t *rma, pami_ev
         .cookie = rma->cookie,
         .function = {rma->done_fn, second},
     };
-    list_push_back(&lane->records, &whole->record.link);
+    lane_record_add(lane, &whole->record);
     return whole;
 }
 

@@ -1,8 +1,10 @@
 /*
  * Servers are destroyed as soon as they may be: another thread, which makes no requests any more,
- * is still running callbacks of those that it has made.
+ * is still running callbacks of those that it has made, whole or in pieces; and a fence of another
+ * context has not ended.
  *
  * Run: tasks=1,2
+ * Run: tasks=1 servers=2 args="processes"
  */
 #include "servers.h"
 
@@ -13,10 +15,12 @@ enum {
     MAIN,
     ASKING,
     SERVING,
+    SERVING_TOO,
     CONTEXTS,
     ROUNDS = 200,
     COUNT = 30, /* puts of a round */
-    BYTES = 64
+    BYTES = 1024,
+    SPLIT = 300
 };
 
 static struct job job;
@@ -60,29 +64,72 @@ static void *ask(void *argument)
     return argument;
 }
 
-int main(void)
+static void make(size_t threads)
+{
+    pamix_servers_policy_t policy;
+
+    servers = servers_make(&job, SERVING, threads, NULL);
+    policy = servers_policy(servers);
+    policy.split = SPLIT;
+    policy.batch = 1;
+    servers_start(servers, &policy);
+}
+
+static void stop(void)
+{
+    bool stopped = false;
+
+    CHECK_OK(TEST_CALL(PAMIX_Servers_stop(servers, job.context[MAIN], rma_on_fence, &stopped)));
+    WAIT(&job, stopped);
+}
+
+static void beside_callbacks(void)
 {
     pthread_t thread;
 
-    job_start(&job, "servers_destroy", CONTEXTS);
-    job.driven = 1;
-    from = test_zalloc(COUNT * BYTES), to = test_zalloc(COUNT * BYTES);
-    test_limit(); /* reads the environment, before there are two threads */
+    test_limit(); /* looks at the environment once, before there are two threads */
     CHECK(pthread_create(&thread, NULL, ask, NULL) == 0);
     for (size_t round = 1; round <= ROUNDS; round++) {
-        bool stopped = false;
         pami_result_t result;
 
-        servers = servers_make(&job, SERVING, 1, NULL);
-        CHECK_OK(PAMIX_Servers_start(servers));
+        make(2);
         atomic_store(&started, round);
         WAIT(&job, atomic_load(&asked) == round);
-        CHECK_OK(TEST_CALL(PAMIX_Servers_stop(servers, job.context[MAIN], rma_on_fence, &stopped)));
-        WAIT(&job, stopped);
+        stop();
         WAIT(&job, (result = PAMIX_Servers_destroy(&servers)) != PAMI_EAGAIN);
         CHECK_OK(result);
     }
     CHECK(pthread_join(thread, NULL) == 0);
+}
+
+/* The context with the fence is not advanced while another one stops servers. With processes the
+ * fence needs them even then. */
+static void beside_fence(size_t threads)
+{
+    bool fenced = false;
+
+    make(threads);
+    CHECK_OK(PAMIX_Servers_fence(servers, job.context[ASKING], rma_on_fence, &fenced));
+    stop();
+    CHECK(!fenced);
+    if (threads == 0)
+        CHECK_REFUSED(PAMIX_Servers_destroy(&servers), PAMI_EAGAIN, "fences");
+    else
+        CHECK_OK(PAMIX_Servers_destroy(&servers));
+    WAIT_WITH(test_advance(job.context[ASKING], 1), fenced);
+    if (threads == 0)
+        CHECK_OK(PAMIX_Servers_destroy(&servers));
+}
+
+int main(int argc, char **argv)
+{
+    job_start(&job, "servers_destroy", CONTEXTS);
+    job.driven = 1;
+    from = test_zalloc(COUNT * BYTES), to = test_zalloc(COUNT * BYTES);
+    if (argc == 1)
+        beside_callbacks();
+    else
+        beside_fence(strcmp(argv[1], "processes") == 0 ? 0 : 2);
     free(from), free(to);
     job_finish(&job);
     return 0;
