@@ -27,7 +27,8 @@ struct fence {
     pami_event_function function;
     void *cookie;
     bool closing;
-    atomic_uint pending; /* parts, and the fence of the caller's context */
+    atomic_uint parts;   /* that have not ended */
+    atomic_uint pending; /* these, and the fence of the caller's context */
     atomic_int result;
     pami_work_t work;
     struct fence_part part[];
@@ -49,22 +50,31 @@ static pami_result_t finish(pami_context_t context, void *cookie)
 
 static void fence_less(struct fence *fence, pami_result_t result)
 {
-    struct servers *servers = fence->servers;
-    bool closing = fence->closing;
-
     if (result != PAMI_SUCCESS)
         atomic_store(&fence->result, (int)result);
-    if (atomic_fetch_sub(&fence->pending, 1) != 1)
-        return;
-    PAMI_Context_post(fence->context, &fence->work, finish, fence);
-    if (!closing)
-        atomic_fetch_sub(&servers->fencing, 1);
+    if (atomic_fetch_sub(&fence->pending, 1) == 1)
+        PAMI_Context_post(fence->context, &fence->work, finish, fence);
+}
+
+static void own_done(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context;
+    fence_less(cookie, result);
+}
+
+/* On a server's context. With the last part servers are done with the fence: whoever stops them
+ * need not wait for the context of somebody else. */
+static void part_less(struct fence *fence, pami_result_t result)
+{
+    if (atomic_fetch_sub(&fence->parts, 1) == 1 && !fence->closing)
+        atomic_fetch_sub(&fence->servers->fencing, 1);
+    fence_less(fence, result);
 }
 
 static void part_done(pami_context_t context, void *cookie, pami_result_t result)
 {
     (void)context;
-    fence_less(cookie, result);
+    part_less(cookie, result);
 }
 
 void server_fences(struct server *server)
@@ -81,7 +91,7 @@ void server_fences(struct server *server)
         list_remove(item);
         result = PAMI_Fence_all(server->context, part_done, part->fence);
         if (result != PAMI_SUCCESS)
-            fence_less(part->fence, result);
+            part_less(part->fence, result);
     }
 }
 
@@ -115,8 +125,9 @@ static pami_result_t fence_launch(struct fence *fence)
     struct servers *servers = fence->servers;
     pami_result_t result;
 
+    atomic_init(&fence->parts, servers->count);
     atomic_init(&fence->pending, servers->count + 1);
-    result = PAMI_Fence_all(fence->context, part_done, fence);
+    result = PAMI_Fence_all(fence->context, own_done, fence);
     if (result != PAMI_SUCCESS) {
         free(fence);
         return result;

@@ -4,6 +4,7 @@
  * context has not ended.
  *
  * Run: tasks=1,2
+ * Run: tasks=1,2 args="fence"
  * Run: tasks=1 servers=2 args="processes"
  */
 #include "servers.h"
