@@ -252,6 +252,10 @@ pami_result_t request_hand(const struct request_call *call, struct request *requ
                 return refuse(request);
             break;
         }
+        if (call->ordered && error == -ENOMEM) {
+            request_free(request);
+            return request_no_memory(call); /* who carries it may overtake what is there already */
+        }
         if (!call->ordered || error != -ESHUTDOWN)
             break;
         /* Closed: what went before must have arrived before the client may send. Or opened again
