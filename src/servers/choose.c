@@ -40,7 +40,7 @@ static bool worthwhile(const struct request_call *call, const struct learner *le
         !model_pays(servers->model, call->kind, call->bytes,
                     rests ? MODEL_ANY : SERVERS_LOAD(call->lane->outstanding), call->used))
         return false;
-    return servers->spare || !rests || learner->found != LEARN_PLAIN ||
+    return SERVERS_LOAD(servers->spare) || !rests || learner->found != LEARN_PLAIN ||
            learn_processor_idle(call->lane);
 }
 

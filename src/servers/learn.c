@@ -86,7 +86,7 @@ bool learn_processor_idle(struct lane *lane)
         return false;
     *slash = '\0';
     slash = strrchr(text, ' ');
-    return slash != NULL && strtoul(slash, NULL, 10) < lane->servers->processors;
+    return slash != NULL && strtoul(slash, NULL, 10) < SERVERS_LOAD(lane->servers->processors);
 }
 
 static double ticks(unsigned us)

@@ -275,9 +275,11 @@ pami_result_t PAMIX_Servers_start(pamix_servers_t handle)
     default:
         break;
     }
-    servers->processors = cpu_available();
-    servers->spare = has_place(servers->cpus) || has_place(option_string(OPT_ASYNC_CPUS)) ||
-                     async_spare(servers->core->client) != 0;
+    /* A context may still be asking, in a call that began before the last stop. */
+    atomic_store(&servers->processors, cpu_available());
+    atomic_store(&servers->spare, has_place(servers->cpus) ||
+                                      has_place(option_string(OPT_ASYNC_CPUS)) ||
+                                      async_spare(servers->core->client) != 0);
     if (!servers->processes) {
         how.threads = servers->count;
         how.cpus = servers->cpus;

@@ -229,8 +229,8 @@ struct servers {
     atomic_int active, learn;
     bool fetch_learns;      /* fetches do, whatever the policy says */
     atomic_int by_learning; /* nothing but learning decides whether a request is tracked */
-    bool spare;             /* servers do not take the program's processors; set by start */
-    unsigned processors;    /* that this task may use; set by start */
+    atomic_bool spare;      /* servers do not take the program's processors; set by start */
+    atomic_uint processors; /* that this task may use; set by start */
     int load_fd;            /* /proc/loadavg; negative: there is none */
     struct mover mover;
     struct model *model; /* what has been measured; NULL: nothing */
