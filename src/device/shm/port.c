@@ -78,7 +78,8 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
 
     if (port == NULL)
         return -ENOMEM;
-    port->port = (struct port){.ops = base->ops, .device = base, .params = *params};
+    port->port = (struct port){
+        .ops = base->ops, .device = base, .params = *params, .sleep_us = shm_sleep_longest(device)};
     port->device = device;
     gauge_init(&port->chunk_gauge, CHUNK_DEAR_NS);
     list_init(&port->joint.guests);

@@ -183,6 +183,7 @@ void shm_tend(struct port *port, void (*gone)(void *context, uint32_t endpoint))
 
 /* sleep.c */
 bool shm_sleep_init(void);
+uint32_t shm_sleep_longest(const struct shm_device *device); /* port->sleep_us */
 void shm_arm(struct port *port, bool light);
 void shm_disarm(struct port *port);
 void shm_sleep(struct port *port, uint64_t microseconds);

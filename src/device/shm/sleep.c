@@ -31,6 +31,11 @@ bool shm_sleep_init(void)
     return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
 }
 
+uint32_t shm_sleep_longest(const struct shm_device *device)
+{
+    return device->can_barrier ? 0 : BLIND_SLEEP_US;
+}
+
 void shm_arm(struct port *port, bool light)
 {
     struct shm_port *shm = shm_port_of(port);
@@ -50,8 +55,6 @@ void shm_sleep(struct port *port, uint64_t microseconds)
     struct shm_port *shm = shm_port_of(port);
     struct timespec limit;
 
-    if (!shm->device->can_barrier && microseconds > BLIND_SLEEP_US)
-        microseconds = BLIND_SLEEP_US;
     limit.tv_sec = (time_t)(microseconds / 1000000u);
     limit.tv_nsec = (long)(microseconds % 1000000u) * 1000;
     syscall(SYS_futex, &shm->reader.inbox->sleeping, FUTEX_WAIT, 1, &limit, NULL, 0);
