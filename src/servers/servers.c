@@ -91,6 +91,28 @@ pami_result_t servers_config_check(const char *function, const pamix_servers_con
     return PAMI_SUCCESS;
 }
 
+/* The context of a server has no plain calls; instead of the servers that these belong to it has
+ * this. */
+static const char is_a_server;
+
+static void contexts_take(const struct servers *servers)
+{
+    for (unsigned i = 0; i < servers->count; i++)
+        atomic_store(&((struct context *)servers->contexts[i])->plain_of, &is_a_server);
+}
+
+/* Those that are still there. */
+static void contexts_give_back(const struct servers *servers)
+{
+    for (unsigned i = 0; i < servers->count; i++) {
+        struct context *context = servers->contexts[i];
+        const void *own = &is_a_server;
+
+        if (registry_find(context) == servers->core)
+            atomic_compare_exchange_strong(&context->plain_of, &own, &context->plain_of);
+    }
+}
+
 static pami_result_t create_check(pami_context_t contexts[], size_t count,
                                   const pamix_servers_config_t *config)
 {
@@ -105,6 +127,9 @@ static pami_result_t create_check(pami_context_t contexts[], size_t count,
         for (size_t j = 0; j < i; j++)
             if (contexts[j] == contexts[i])
                 return error_set(PAMI_INVAL, "%s: contexts: entry %zu is there twice", function, i);
+        if (atomic_load(&((struct context *)contexts[i])->plain_of) == &is_a_server)
+            return error_set(PAMI_INVAL, "%s: contexts: entry %zu is a server already", function,
+                             i);
     }
     first = contexts[0];
     for (size_t i = 1; i < count; i++)
@@ -216,6 +241,7 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
         list_init(&server->fences);
         ring_init(&server->ring, servers->slots + i * servers->queue, servers->queue);
     }
+    contexts_take(servers);
     *out = servers;
     return PAMI_SUCCESS;
 }
@@ -246,6 +272,8 @@ pami_result_t PAMIX_Servers_destroy(pamix_servers_t *handle)
                 PAMI_EAGAIN,
                 "PAMIX_Servers_destroy: context %zu: requests or fences have not ended", i);
     }
+    if (!servers->processes)
+        contexts_give_back(servers);
     servers_free(servers);
     *handle = NULL;
     return PAMI_SUCCESS;

@@ -455,8 +455,11 @@ static void refusals(void)
     CHECK_REFUSED(PAMIX_Servers_attach(NULL, NULL, &other), PAMI_INVAL, "client");
     CHECK_REFUSED(PAMIX_Servers_attach(job.client, &huge, &other), PAMI_INVAL, "is more than");
     CHECK_REFUSED(PAMIX_Servers_create(job.context, 1, &huge, &other), PAMI_INVAL, "queue");
-    if (!processes)
+    if (!processes) {
         CHECK_REFUSED(PAMIX_Servers_attach(job.client, NULL, &other), PAMI_ERROR, "pamirun");
+        CHECK_REFUSED(PAMIX_Servers_create(&job.context[threads], 1, NULL, &other), PAMI_INVAL,
+                      "entry 0 is a server already");
+    }
     CHECK_REFUSED(PAMIX_Servers_put(servers, job.context[0], NULL, 0), PAMI_INVAL, "parameters");
     CHECK_REFUSED(PAMIX_Servers_put(servers, job.context[0], &put, 6), PAMI_INVAL,
                   "flags: 0x6, of which");
