@@ -445,6 +445,8 @@ typedef struct {
  * Makes a server of each context; they do not run yet. The policy is: all requests, of any size, in
  * batches of 4, 256 in flight, pieces of 256 KiB and more, passive contexts, no learning.
  *   config  read during the call; NULL: the defaults
+ * PAMI_Resume is for one context: a task on another node that was taken for dead is reached by
+ * servers again when it has been called for their contexts too, while they are stopped.
  * PAMI_INVAL; PAMI_ENOMEM.
  */
 pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
@@ -461,6 +463,7 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
  *   - a server that dies is done without. Its gets begin again, its puts and sends end with
  *     PAMI_ERROR, though they may have taken place;
  *   - config->cpus has no meaning: pamirun --bind places the processes;
+ *   - they do not resume a task on another node that they have taken for dead;
  *   - PAMIX_Servers_destroy touches the contexts that have used them: do not advance them then;
  *   - contexts may be destroyed and created again meanwhile, but for one that stops them. What was
  *     under way may take place or not, and has no callback.
