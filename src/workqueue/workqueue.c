@@ -8,7 +8,7 @@
  */
 #include "workqueue/workqueue.h"
 
-/* New items per run: bounds a run whose functions post themselves again. */
+/* New items per run: however many were posted, the devices are looked at in between. */
 #define WORK_BATCH 256
 
 void workqueue_init(struct workqueue *queue)
@@ -88,10 +88,19 @@ static int call(struct workqueue *queue, struct work_node *node, pami_context_t 
     return 0;
 }
 
+/* Everything before the stub has been called, and the stub was the newest node. */
+static bool is_at_stub(const struct workqueue *queue, const struct work_node *last)
+{
+    return last == &queue->stub && queue->head == last;
+}
+
 int workqueue_run(struct workqueue *queue, pami_context_t context)
 {
+    /* What is posted from here on, also by what is called, is for the next run. */
+    const struct work_node *last = atomic_load_explicit(&queue->tail, memory_order_relaxed);
     struct work_node *again = queue->again_first;
     struct work_node *node;
+    bool ends = false;
     int done = 0;
 
     queue->again_first = NULL;
@@ -101,7 +110,12 @@ int workqueue_run(struct workqueue *queue, pami_context_t context)
         again = atomic_load_explicit(&node->next, memory_order_relaxed);
         done += call(queue, node, context);
     }
-    for (int i = 0; i < WORK_BATCH && (node = pop(queue)) != NULL; i++)
+    for (int i = 0; i < WORK_BATCH && !ends && !is_at_stub(queue, last); i++) {
+        node = pop(queue);
+        if (node == NULL)
+            break;
+        ends = node == last;
         done += call(queue, node, context);
+    }
     return done;
 }

@@ -65,7 +65,8 @@ static inline bool workqueue_idle(const struct workqueue *queue)
 }
 
 /*
- * Call what returned EAGAIN before, once each, then up to a fixed number of new items. Returns how
+ * Call what returned EAGAIN before, once each, then up to a fixed number of new items, but none
+ * that is posted meanwhile: a function that posts itself is called once per run, too. Returns how
  * many calls ended with something other than EAGAIN.
  */
 int workqueue_run(struct workqueue *queue, pami_context_t context);

@@ -127,6 +127,34 @@ static void small_storage(void)
     CHECK(test_all(work + WORK_BYTES_USED, sizeof memory - 12 - WORK_BYTES_USED, 0xc3));
 }
 
+/* What a function posts, itself or others, runs from a later advance. */
+static pami_result_t posts_more(pami_context_t context, void *cookie)
+{
+    static pami_work_t other[MANY];
+    size_t *calls = cookie;
+
+    if (++*calls < MANY) {
+        post(context, &other[*calls], once, &runs);
+        post(context, &other[0], posts_more, calls);
+    }
+    return PAMI_SUCCESS;
+}
+
+static void later(void)
+{
+    pami_work_t work;
+    size_t calls = 0, i;
+
+    runs = 0;
+    post(job.context[0], &work, posts_more, &calls);
+    for (i = 1; i <= MANY; i++) {
+        CHECK_RESULT(test_advance(job.context[0], 1), PAMI_SUCCESS);
+        CHECK_SIZE(calls, i);
+        CHECK_SIZE(runs, i - 1);
+    }
+    CHECK_RESULT(test_advance(job.context[0], 100), PAMI_EAGAIN);
+}
+
 /* A function may free its storage, or post it again, and return SUCCESS. */
 static pami_result_t frees(pami_context_t context, void *cookie)
 {
@@ -232,6 +260,7 @@ int main(void)
     if (job.tasks == 1)
         repeated();
     small_storage();
+    later();
     storage();
     other_results();
     between_contexts();
