@@ -32,7 +32,8 @@
 struct serving {
     struct context *context;
     struct message_watch watch;
-    struct list waiting; /* struct job, by arrival */
+    struct list waiting;    /* struct job, by arrival */
+    struct list unanswered; /* struct job, ended: there was no memory for the answer */
     size_t in_flight;
     bool known[DISPATCH_ID_MAX + 1]; /* dispatch ids that are registered here */
 };
@@ -42,11 +43,12 @@ struct job {
     struct serving *serving;
     struct server_call call;
     uint32_t caller;
-    uint32_t left;       /* callbacks that the operation will still make */
-    bool ready;          /* its data is there */
-    bool abandoned;      /* the caller has gone */
-    size_t header_bytes; /* of the user's header */
-    char *data;          /* that came along */
+    uint32_t left;        /* callbacks that the operation will still make */
+    bool ready;           /* its data is there */
+    bool abandoned;       /* the caller has gone */
+    pami_result_t result; /* of one that is unanswered */
+    size_t header_bytes;  /* of the user's header */
+    char *data;           /* that came along */
     char header[];
 };
 
@@ -54,13 +56,13 @@ static void go_on(struct serving *serving);
 
 /* ---- answers ---- */
 
-static void answer(const struct job *job, bool last, pami_result_t result)
+/* False: no memory. */
+static bool answer(const struct job *job, bool last, pami_result_t result)
 {
     const struct server_answer answer = {job->call.handle, last, (int32_t)result};
 
-    if (!job->abandoned)
-        message_send(job->serving->context, job->caller, MESSAGE_SERVERS, &answer, sizeof(answer),
-                     NULL, 0, NULL, NULL);
+    return job->abandoned || message_send(job->serving->context, job->caller, MESSAGE_SERVERS,
+                                          &answer, sizeof(answer), NULL, 0, NULL, NULL) != -ENOMEM;
 }
 
 static void job_free(struct job *job)
@@ -71,8 +73,25 @@ static void job_free(struct job *job)
 
 static void job_end(struct job *job, pami_result_t result)
 {
-    answer(job, true, result);
-    job_free(job);
+    job->result = result;
+    if (answer(job, true, result))
+        job_free(job);
+    else
+        list_push_back(&job->serving->unanswered, &job->link);
+}
+
+static void answer_again(struct serving *serving)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &serving->unanswered) {
+        struct job *job = list_entry(item, struct job, link);
+
+        if (!answer(job, true, job->result))
+            return;
+        list_remove(item);
+        job_free(job);
+    }
 }
 
 static void on_event(pami_context_t context, void *cookie, pami_result_t result)
@@ -83,7 +102,7 @@ static void on_event(pami_context_t context, void *cookie, pami_result_t result)
     (void)context;
     if (--job->left != 0) {
         if ((job->call.flags & CALL_FIRST) != 0)
-            answer(job, false, result);
+            answer(job, false, result); /* else the last one stands for both */
         return;
     }
     serving->in_flight--;
@@ -243,7 +262,7 @@ static void on_data(pami_context_t context, void *cookie, pami_result_t result)
     go_on(job->serving);
 }
 
-static struct job *job_new(const void *header, size_t header_size, size_t bytes)
+static struct job *job_new(const void *header, size_t header_size)
 {
     size_t more = header_size - sizeof(struct server_call);
     struct job *job = calloc(1, sizeof(*job) + more);
@@ -253,37 +272,40 @@ static struct job *job_new(const void *header, size_t header_size, size_t bytes)
     memcpy(&job->call, header, sizeof(job->call));
     memcpy(job->header, (const char *)header + sizeof(job->call), more);
     job->header_bytes = more;
-    job->data = bytes != 0 ? malloc(bytes) : NULL;
-    if (bytes == 0 || job->data != NULL)
-        return job;
-    free(job);
-    return NULL;
+    return job;
+}
+
+static bool is_call(const struct server_call *call, size_t header_size, size_t bytes)
+{
+    return header_size >= sizeof(*call) && call->kind < CALL_KINDS &&
+           bytes == ((call->flags & CALL_CARRIED) != 0 ? call->bytes : 0);
 }
 
 static void on_call(pami_context_t context, void *cookie, const void *header, size_t header_size,
                     const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
 {
     struct serving *serving = cookie;
-    const struct server_call *call = header;
     struct message_place place = {NULL, NULL, 0};
     struct job *job = NULL;
 
     (void)context;
-    if (header_size >= sizeof(*call) && call->kind < CALL_KINDS &&
-        bytes == ((call->flags & CALL_CARRIED) != 0 ? call->bytes : 0))
-        job = job_new(header, header_size, bytes);
-    if (job == NULL) {
-        const struct server_answer sorry = {header_size >= sizeof(*call) ? call->handle : 0, 1,
-                                            PAMI_ENOMEM};
-
+    if (is_call(header, header_size, bytes)) {
+        job = job_new(header, header_size);
+        if (job == NULL) {
+            message_put_back(serving->context, recv);
+            return;
+        }
+        job->serving = serving;
+        job->caller = origin;
+        job->data = bytes != 0 ? malloc(bytes) : NULL;
+    }
+    if (job == NULL || (bytes != 0 && job->data == NULL)) {
         if (recv != NULL)
             message_accept(recv, &place, NULL, NULL);
-        message_send(serving->context, origin, MESSAGE_SERVERS, &sorry, sizeof(sorry), NULL, 0,
-                     NULL, NULL);
+        if (job != NULL)
+            job_end(job, PAMI_ENOMEM);
         return;
     }
-    job->serving = serving;
-    job->caller = origin;
     job->ready = recv == NULL;
     list_push_back(&serving->waiting, &job->link);
     if (recv != NULL) {
@@ -296,18 +318,25 @@ static void on_call(pami_context_t context, void *cookie, const void *header, si
     go_on(serving);
 }
 
+static void abandon(struct list *jobs, uint32_t caller)
+{
+    struct list *item;
+
+    list_for_each (item, jobs) {
+        struct job *job = list_entry(item, struct job, link);
+
+        if (job->caller == caller)
+            job->abandoned = true;
+    }
+}
+
 static void on_gone(struct message_watch *watch, struct context *context, uint32_t endpoint)
 {
     struct serving *serving = container_of(watch, struct serving, watch);
-    struct list *item;
 
     (void)context;
-    list_for_each (item, &serving->waiting) {
-        struct job *job = list_entry(item, struct job, link);
-
-        if (job->caller == endpoint)
-            job->abandoned = true;
-    }
+    abandon(&serving->waiting, endpoint);
+    abandon(&serving->unanswered, endpoint);
 }
 
 /* ---- the whole ---- */
@@ -332,10 +361,13 @@ static int fail(const char *what)
 static void serve(struct serving *serving)
 {
     for (;;) {
+        bool idle;
+
+        answer_again(serving);
         go_on(serving);
+        idle = list_empty(&serving->waiting) && list_empty(&serving->unanswered);
         if (PAMI_Context_advance(serving->context, PASSES) != PAMI_SUCCESS)
-            PAMIX_Context_wait(serving->context,
-                               list_empty(&serving->waiting) ? SLEEP_US : SLEEP_AGAIN_US);
+            PAMIX_Context_wait(serving->context, idle ? SLEEP_US : SLEEP_AGAIN_US);
     }
 }
 
@@ -359,6 +391,7 @@ int main(void)
         return 2;
     }
     list_init(&serving.waiting);
+    list_init(&serving.unanswered);
     serving.watch.gone = on_gone;
     message_watch(context, &serving.watch);
     message_register(context, MESSAGE_SERVERS, on_call, &serving);
