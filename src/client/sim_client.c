@@ -133,7 +133,7 @@ pami_result_t PAMIX_Sim_destroy(pami_client_t clients[], size_t ntasks)
 
 static bool has_work(const struct context *context)
 {
-    return !workqueue_idle(&context->work) && context->work.again_first == NULL;
+    return !workqueue_idle(&context->work) && context->work.again.first == NULL;
 }
 
 /* A pass would do something. */
@@ -279,12 +279,12 @@ static void explain_context(struct explanation *said, const struct sim_endpoint 
     }
     if (endpoint->waiting != 0)
         say(said, " room at a peer");
-    if (context->work.again_first != NULL)
+    if (context->work.again.first != NULL)
         say(said, " a posted function");
     if (context->paused)
         say(said, " a dispatch id to be registered");
     if (context->p2p->handles.used == 0 && endpoint->waiting == 0 &&
-        context->work.again_first == NULL && !context->paused)
+        context->work.again.first == NULL && !context->paused)
         say(said, " something to try again");
 }
 

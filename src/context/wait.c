@@ -28,7 +28,7 @@ bool context_has_events(const struct context *context)
 {
     if (!completion_queue_empty(&context->completions) || context->busy)
         return true;
-    if (!workqueue_idle(&context->work) && context->work.again_first == NULL)
+    if (!workqueue_idle(&context->work) && context->work.again.first == NULL)
         return true;
     for (size_t i = 0; i < context->port_count; i++)
         if (context->ports[i]->ops->pending(context->ports[i]))
@@ -38,7 +38,7 @@ bool context_has_events(const struct context *context)
 
 bool context_has_retries(const struct context *context)
 {
-    return !list_empty(&context->retries) || context->work.again_first != NULL;
+    return !list_empty(&context->retries) || context->work.again.first != NULL;
 }
 
 void context_arm(struct context *context, bool light)

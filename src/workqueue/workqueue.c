@@ -1,8 +1,7 @@
 /*
  * The work queue of workqueue.h: an intrusive multi-producer single-consumer linked list. A
  * producer exchanges itself into `tail` and then links its predecessor to itself; the owner follows
- * the
- * links. The stub stands for the empty list and is put back whenever the last node leaves.
+ * the links. The stub stands for the empty list and is put back whenever the last node leaves.
  *
  * Depends on nothing but atomics: no context, no lock, no allocation.
  */
@@ -11,13 +10,34 @@
 /* New items per run: however many were posted, the devices are looked at in between. */
 #define WORK_BATCH 256
 
+/* The queue whose functions this thread is calling. */
+static _Thread_local const struct workqueue *running __attribute__((tls_model("initial-exec")));
+
 void workqueue_init(struct workqueue *queue)
 {
     atomic_init(&queue->stub.next, NULL);
     atomic_init(&queue->tail, &queue->stub);
     queue->head = &queue->stub;
-    queue->again_first = NULL;
-    queue->again_last = NULL;
+    queue->again = queue->inside = (struct work_list){NULL, NULL};
+}
+
+static void list_add(struct work_list *list, struct work_node *node)
+{
+    atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
+    if (list->last != NULL)
+        atomic_store_explicit(&list->last->next, node, memory_order_relaxed);
+    else
+        list->first = node;
+    list->last = node;
+}
+
+/* Takes all; the nodes are linked. */
+static struct work_node *list_take(struct work_list *list)
+{
+    struct work_node *first = list->first;
+
+    *list = (struct work_list){NULL, NULL};
+    return first;
 }
 
 static void push(struct workqueue *queue, struct work_node *node)
@@ -37,7 +57,10 @@ void workqueue_post(struct workqueue *queue, pami_work_t *storage, pami_work_fun
 
     node->function = function;
     node->cookie = cookie;
-    push(queue, node);
+    if (unlikely(running == queue))
+        list_add(&queue->inside, node);
+    else
+        push(queue, node);
 }
 
 static struct work_node *next_of(struct work_node *node)
@@ -69,53 +92,44 @@ static struct work_node *pop(struct workqueue *queue)
     return node;
 }
 
-static void keep(struct workqueue *queue, struct work_node *node)
-{
-    atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
-    if (queue->again_last != NULL)
-        atomic_store_explicit(&queue->again_last->next, node, memory_order_relaxed);
-    else
-        queue->again_first = node;
-    queue->again_last = node;
-}
-
 /* Call a detached node's function; returns 1 unless it wants to be called again. */
 static int call(struct workqueue *queue, struct work_node *node, pami_context_t context)
 {
     if (node->function(context, node->cookie) != PAMI_EAGAIN)
         return 1;
-    keep(queue, node);
+    list_add(&queue->again, node);
     return 0;
 }
 
-/* Everything before the stub has been called, and the stub was the newest node. */
-static bool is_at_stub(const struct workqueue *queue, const struct work_node *last)
+/* What functions have posted here becomes new. */
+static void push_inside(struct workqueue *queue)
 {
-    return last == &queue->stub && queue->head == last;
+    struct work_node *node, *next = list_take(&queue->inside);
+
+    while ((node = next) != NULL) {
+        next = atomic_load_explicit(&node->next, memory_order_relaxed);
+        push(queue, node);
+    }
 }
 
 int workqueue_run(struct workqueue *queue, pami_context_t context)
 {
-    /* What is posted from here on, also by what is called, is for the next run. */
-    const struct work_node *last = atomic_load_explicit(&queue->tail, memory_order_relaxed);
-    struct work_node *again = queue->again_first;
-    struct work_node *node;
-    bool ends = false;
+    const struct workqueue *outer = running;
+    struct work_node *node, *next;
     int done = 0;
 
-    queue->again_first = NULL;
-    queue->again_last = NULL;
-    while (again != NULL) {
-        node = again;
-        again = atomic_load_explicit(&node->next, memory_order_relaxed);
+    if (unlikely(queue->inside.first != NULL)) /* by a function that has not returned */
+        push_inside(queue);
+    running = queue;
+    next = list_take(&queue->again);
+    while ((node = next) != NULL) {
+        next = atomic_load_explicit(&node->next, memory_order_relaxed);
         done += call(queue, node, context);
     }
-    for (int i = 0; i < WORK_BATCH && !ends && !is_at_stub(queue, last); i++) {
-        node = pop(queue);
-        if (node == NULL)
-            break;
-        ends = node == last;
+    for (int i = 0; i < WORK_BATCH && (node = pop(queue)) != NULL; i++)
         done += call(queue, node, context);
-    }
+    running = outer;
+    if (unlikely(queue->inside.first != NULL))
+        push_inside(queue);
     return done;
 }

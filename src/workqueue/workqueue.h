@@ -37,11 +37,16 @@ struct work_node {
 /* Callers' storage may be aligned to 4 bytes only, and 48 of its 64 bytes are ours. */
 _Static_assert(sizeof(struct work_node) + sizeof(uint64_t) - 4 <= 48, "node fits the storage");
 
+/* Of nodes that the owner has taken out, or has not put in yet. */
+struct work_list {
+    struct work_node *first, *last;
+};
+
 struct workqueue {
     _Alignas(CACHE_LINE) _Atomic(struct work_node *) tail; /* producers: the newest node */
     _Alignas(CACHE_LINE) struct work_node *head;           /* owner: the oldest node or the stub */
-    struct work_node *again_first; /* owner: returned EAGAIN, oldest first */
-    struct work_node *again_last;
+    struct work_list again;                     /* owner: returned EAGAIN, oldest first */
+    struct work_list inside;                    /* owner: posted by functions of the present run */
     _Alignas(CACHE_LINE) struct work_node stub; /* keeps the list non-empty */
 };
 
@@ -60,13 +65,14 @@ void workqueue_post(struct workqueue *queue, pami_work_t *storage, pami_work_fun
 /* True when a run would call nothing. */
 static inline bool workqueue_idle(const struct workqueue *queue)
 {
-    return queue->again_first == NULL && queue->head == &queue->stub &&
+    return queue->again.first == NULL && queue->inside.first == NULL &&
+           queue->head == &queue->stub &&
            atomic_load_explicit(&queue->stub.next, memory_order_relaxed) == NULL;
 }
 
 /*
  * Call what returned EAGAIN before, once each, then up to a fixed number of new items, but none
- * that is posted meanwhile: a function that posts itself is called once per run, too. Returns how
+ * that these have posted: a function that posts itself is called once per run, too. Returns how
  * many calls ended with something other than EAGAIN.
  */
 int workqueue_run(struct workqueue *queue, pami_context_t context);
