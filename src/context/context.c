@@ -130,6 +130,7 @@ void context_unmake(struct context *context)
 void context_destroy(struct context *context)
 {
     context->magic = 0;
+    workqueue_close(&context->work);
     close_ports(context);
     dispatch_table_finish(&context->dispatch);
     completion_queue_finish(&context->completions);

@@ -11,7 +11,7 @@
 #define WORK_BATCH 256
 
 /* The queue whose functions this thread is calling. */
-static _Thread_local const struct workqueue *running __attribute__((tls_model("initial-exec")));
+static _Thread_local struct workqueue *running __attribute__((tls_model("initial-exec")));
 
 void workqueue_init(struct workqueue *queue)
 {
@@ -112,14 +112,21 @@ static void push_inside(struct workqueue *queue)
     }
 }
 
+void workqueue_close(struct workqueue *queue)
+{
+    if (running == queue)
+        running = NULL;
+}
+
 int workqueue_run(struct workqueue *queue, pami_context_t context)
 {
-    const struct workqueue *outer = running;
+    struct workqueue *outer = running;
     struct work_node *node, *next;
     int done = 0;
 
-    if (unlikely(queue->inside.first != NULL)) /* by a function that has not returned */
-        push_inside(queue);
+    /* What is called here may post there, too, and comes later. */
+    if (unlikely(outer != NULL))
+        push_inside(outer);
     running = queue;
     next = list_take(&queue->again);
     while ((node = next) != NULL) {

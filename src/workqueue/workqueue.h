@@ -52,6 +52,9 @@ struct workqueue {
 
 void workqueue_init(struct workqueue *queue);
 
+/* The owner, perhaps inside a function that never returns. What is there is dropped. */
+void workqueue_close(struct workqueue *queue);
+
 /* The node inside a caller's storage. */
 static inline struct work_node *work_node_of(pami_work_t *storage)
 {

@@ -184,6 +184,69 @@ static void repost_inside(void **state)
     assert_int_equal(reposts, 10001);
 }
 
+static struct workqueue outer, inner;
+static struct item first = {.number = 1}, second = {.number = 2};
+
+static pami_result_t post_second(pami_context_t context, void *cookie)
+{
+    (void)context;
+    workqueue_post(&outer, &second.work, run, cookie);
+    return PAMI_SUCCESS;
+}
+
+static pami_result_t post_first_and_run(pami_context_t context, void *cookie)
+{
+    struct item poster;
+
+    (void)cookie;
+    workqueue_post(&outer, &first.work, run, &first);
+    workqueue_post(&inner, &poster.work, post_second, &second);
+    assert_int_equal(workqueue_run(&inner, context), 1);
+    return PAMI_SUCCESS;
+}
+
+/* What a function posts comes before what one posts that it runs from another queue. */
+static void another_queue_inside(void **state)
+{
+    struct item item;
+
+    (void)state;
+    workqueue_init(&outer);
+    workqueue_init(&inner);
+    workqueue_post(&outer, &item.work, post_first_and_run, NULL);
+    while (!workqueue_idle(&outer))
+        workqueue_run(&outer, CONTEXT);
+    check_order(1, 2);
+}
+
+/* The run that a function never returns to, as it ends the process, leaves nothing behind that
+ * keeps other queues from working. */
+static pami_result_t jump(pami_context_t context, void *cookie)
+{
+    (void)context;
+    workqueue_post(&outer, &first.work, run, &first);
+    longjmp(*(jmp_buf *)cookie, 1);
+}
+
+static void never_returned(void **state)
+{
+    struct item item;
+    jmp_buf back;
+
+    (void)state;
+    first.calls = 0;
+    workqueue_init(&outer);
+    workqueue_post(&outer, &item.work, jump, &back);
+    if (setjmp(back) == 0)
+        workqueue_run(&outer, CONTEXT);
+    assert_false(workqueue_idle(&outer));
+    assert_int_equal(workqueue_run(&outer, CONTEXT), 1);
+    check_order(1, 1);
+    workqueue_close(&outer);
+    workqueue_post(&outer, &item.work, run, &item);
+    assert_ptr_equal(outer.inside.first, NULL);
+}
+
 static pami_result_t repost_elsewhere(pami_context_t context, void *cookie)
 {
     struct item *item = cookie;
@@ -287,10 +350,11 @@ static void half_a_post(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_in_first_out), cmocka_unit_test(interleaved),
-        cmocka_unit_test(again_once_per_run), cmocka_unit_test(again_for_ever),
-        cmocka_unit_test(repost_inside),      cmocka_unit_test(free_inside),
-        cmocka_unit_test(unaligned_storage),  cmocka_unit_test(half_a_post),
+        cmocka_unit_test(first_in_first_out),   cmocka_unit_test(interleaved),
+        cmocka_unit_test(again_once_per_run),   cmocka_unit_test(again_for_ever),
+        cmocka_unit_test(repost_inside),        cmocka_unit_test(free_inside),
+        cmocka_unit_test(another_queue_inside), cmocka_unit_test(never_returned),
+        cmocka_unit_test(unaligned_storage),    cmocka_unit_test(half_a_post),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
