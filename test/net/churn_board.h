@@ -8,6 +8,7 @@
 #include "api/api_test.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -30,7 +31,7 @@ struct board {
     atomic_uint ready[TASKS_MAX]; /* generation in which the task has published */
     void *memory[TASKS_MAX];
     struct {
-        atomic_uint number; /* odd: being written */
+        atomic_uint lock, lives; /* lives of the task that have published one */
         pami_memregion_t memory;
     } region[TASKS_MAX];
 };
@@ -44,14 +45,21 @@ static atomic_uchar *fate_of(size_t task, size_t number)
     return &board->fate[task][number];
 }
 
-/* The region may be of a life that is over: the memory is there all the same. */
+static void lock_region(size_t task)
+{
+    while (atomic_exchange(&board->region[task].lock, 1) != 0)
+        sched_yield();
+}
+
+/* False: there is none yet. It may be of a life that is over: the memory is there all the same. */
 static bool find_region(size_t task, pami_memregion_t region)
 {
-    unsigned number = atomic_load(&board->region[task].number);
-
+    if (atomic_load(&board->region[task].lives) == 0)
+        return false;
+    lock_region(task);
     memcpy(region, board->region[task].memory, sizeof(pami_memregion_t));
-    atomic_thread_fence(memory_order_acquire);
-    return number != 0 && number % 2 == 0 && atomic_load(&board->region[task].number) == number;
+    atomic_store(&board->region[task].lock, 0);
+    return true;
 }
 
 static void publish_region(struct job *job)
@@ -60,10 +68,10 @@ static void publish_region(struct job *job)
     pami_memregion_t region;
 
     CHECK_OK(PAMI_Memregion_create(job->context[0], memory, bytes, &usable, &region));
-    atomic_fetch_add(&board->region[job->task].number, 1);
-    atomic_thread_fence(memory_order_release);
+    lock_region(job->task);
     memcpy(board->region[job->task].memory, region, sizeof region);
-    atomic_fetch_add(&board->region[job->task].number, 1);
+    atomic_store(&board->region[job->task].lock, 0);
+    atomic_fetch_add(&board->region[job->task].lives, 1);
 }
 
 /* One file for all tasks of the job, which have one parent; it goes when all have come. */
