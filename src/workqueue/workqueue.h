@@ -8,7 +8,8 @@
  *   workqueue_run,   one thread at a time, the owner. Never blocked by a lock; a producer that is
  *   workqueue_idle   stopped between its two steps only hides what was posted after it.
  *
- * Order: first invocations in the order of the exchanges in workqueue_post. A function that returns
+ * Order: first invocations in the order of the exchanges in workqueue_post; what a function posts
+ * to the queue that calls it is put in when the run ends. A function that returns
  * PAMI_EAGAIN is kept and called once in every later run. A function that returns anything else is
  * detached before it is called and never looked at again, so it may free the storage or post it
  * once more.
