@@ -29,6 +29,7 @@
 #include "util/error.h"
 #include "util/log.h"
 #include "util/option.h"
+#include "util/yield.h"
 
 /* Naps of a context that was not to be had, us: they double from the first to the longest. */
 #define NAP_FIRST_US 20u
@@ -388,6 +389,7 @@ static pami_result_t disable(const char *function, pami_context_t handle, unsign
     struct client *client = client_of_context(handle);
     struct async_slot *slot;
     unsigned before;
+    uint32_t tries = 0;
 
     if (client == NULL)
         return error_set(PAMI_INVAL, "%s: context: not a context", function);
@@ -406,7 +408,7 @@ static pami_result_t disable(const char *function, pami_context_t handle, unsign
         async_bell_ring(&slot->thread->bell);
     /* It may still be inside when it was disabled before, in a callback. */
     while (is_visited(slot) && !is_serving(slot) && can_wait(slot))
-        sched_yield();
+        yield_again(tries++);
     return PAMI_SUCCESS;
 }
 

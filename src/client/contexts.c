@@ -5,7 +5,6 @@
  * on are not delivered, their senders get an answer that says so.
  */
 #include <errno.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "client/async.h"
@@ -17,6 +16,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/option.h"
+#include "util/yield.h"
 
 /* How long the end of the process waits for other threads to leave an advance. */
 #define LEAVE_ADVANCE_SECONDS 0.2
@@ -117,6 +117,7 @@ void client_destroy_contexts(struct client *client)
 static bool take_over(struct context *context)
 {
     double end = clock_now() + LEAVE_ADVANCE_SECONDS;
+    uint32_t tries = 0;
 
     if (context_calls(context)) {
         atomic_fetch_or_explicit(&context->guard, GUARD_CLOSING, memory_order_relaxed);
@@ -127,14 +128,14 @@ static bool take_over(struct context *context)
     while (atomic_load_explicit(&context->advancing, memory_order_acquire) /* E1 */) {
         if (clock_now() > end)
             return false;
-        sched_yield();
+        yield_again(tries++);
     }
     if (!context_lock_until(&context->lock, end))
         return false;
     while (!share_enter(context)) {
         if (clock_now() > end)
             return false;
-        sched_yield();
+        yield_again(tries++);
     }
     return true;
 }

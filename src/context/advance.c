@@ -10,10 +10,9 @@
  */
 #include "context/advance.h"
 
-#include <sched.h>
-
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/yield.h"
 
 /* Who has died is looked at every so often, and the clock is looked at every few passes; where time
  * is simulated, passes are counted instead. */
@@ -222,7 +221,7 @@ HOT static size_t idle(struct context *context, struct look *look, bool owned)
     }
     if (core->yield == YIELD_SELDOM && idle_passes % SELDOM_PASSES != 0)
         return 1;
-    sched_yield();
+    yield_again(idle_passes);
     if (context_shared(context))
         return YIELD_PASSES;
     if (owned)
@@ -352,7 +351,7 @@ static pami_result_t passes(pami_context_t handles[], size_t count, size_t maxim
         if (entered == NULL) {
             /* Who keeps us out may wait for this processor. */
             if (++idle_passes >= core->spin_passes && core->yield != YIELD_NEVER)
-                sched_yield();
+                yield_again(idle_passes);
             break;
         }
         pass += idle(entered, &look, one == pass_owned);

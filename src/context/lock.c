@@ -9,6 +9,7 @@
 #include "util/clock.h"
 #include "util/cpu.h"
 #include "util/error.h"
+#include "util/yield.h"
 
 /* Tries before a waiter starts to yield; about 2 us. */
 #define LOCK_SPINS 128
@@ -47,18 +48,19 @@ void context_lock_acquire(struct context_lock *lock)
         if (tries < LOCK_SPINS)
             cpu_relax();
         else
-            sched_yield();
+            yield_again(tries);
     }
     atomic_fetch_sub_explicit(&lock->waiters, 1, memory_order_relaxed);
 }
 
 bool context_lock_until(struct context_lock *lock, double end)
 {
+    uint32_t tries = 0;
     bool taken;
 
     atomic_fetch_add_explicit(&lock->waiters, 1, memory_order_relaxed);
     while (!(taken = context_lock_try(lock)) && clock_now() <= end)
-        sched_yield();
+        yield_again(tries++);
     atomic_fetch_sub_explicit(&lock->waiters, 1, memory_order_relaxed);
     return taken;
 }

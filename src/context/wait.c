@@ -7,12 +7,11 @@
  */
 #include <pami/pamix.h>
 
-#include <sched.h>
-
 #include "context/advance.h"
 #include "context/context.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/yield.h"
 
 /* How long one sleep lasts at most, us: house-keeping must go on. */
 #define SLEEP_LONGEST_US 100000u
@@ -158,6 +157,7 @@ static bool was_helped(struct context *context)
 static pami_result_t wait_shared(struct context *context, size_t maximum_us, uint64_t start)
 {
     pami_result_t result;
+    uint32_t tries = 0;
 
     if (share_owned(context))
         return wait_for_events(context, maximum_us, start);
@@ -165,7 +165,7 @@ static pami_result_t wait_shared(struct context *context, size_t maximum_us, uin
         atomic_store_explicit(&context->share.wanted, true, memory_order_relaxed);
         if ((clock_now_ns() - start) / 1000 >= maximum_us)
             return PAMI_EAGAIN;
-        sched_yield();
+        yield_again(tries++);
     }
     result = was_helped(context) ? PAMI_SUCCESS : wait_for_events(context, maximum_us, start);
     share_leave(context);

@@ -4,7 +4,6 @@
 #include "p2p/p2p.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "util/error.h"
 #include "util/log.h"
 #include "util/option.h"
+#include "util/yield.h"
 
 /* ---- what arrives ---- */
 
@@ -543,6 +543,7 @@ static void interrupt(struct context *context)
 void p2p_drain(struct context **contexts, size_t count, double seconds)
 {
     double end = clock_now() + seconds;
+    uint32_t tries = 0;
 
     for (size_t i = 0; i < count; i++) {
         contexts[i]->p2p->draining = true;
@@ -566,6 +567,7 @@ void p2p_drain(struct context **contexts, size_t count, double seconds)
             return;
         if (events != 0) {
             end = clock_now() + seconds;
+            tries = 0;
             continue;
         }
         if (clock_now() > end) {
@@ -575,6 +577,6 @@ void p2p_drain(struct context **contexts, size_t count, double seconds)
         if (++context->passes % 256 == 0)
             for (size_t i = 0; i < count; i++)
                 context_tend(contexts[i]);
-        sched_yield();
+        yield_again(tries++);
     }
 }

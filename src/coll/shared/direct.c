@@ -28,7 +28,6 @@
  * 25 % longer.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +35,7 @@
 #include "p2p/message.h"
 #include "util/clock.h"
 #include "util/probe.h"
+#include "util/yield.h"
 
 /* Copied in one look. */
 #define PIECE ((uint64_t)512 << 10)
@@ -230,6 +230,7 @@ static int write_to(const struct shared_machine *machine, uint32_t member, char 
 void shared_revoke(const struct shared_machine *machine)
 {
     const struct arena *arena = machine->arena;
+    uint32_t tries = 0;
     uint64_t until;
 
     if (machine->way != DIRECT || machine->posted == 0 || arena->state != ARENA_READY)
@@ -238,7 +239,7 @@ void shared_revoke(const struct shared_machine *machine)
     until = clock_ticks() + REVOKE_US * clock_ticks_per_us();
     for (uint32_t i = 0; i < arena->size; i++)
         while (atomic_load(&line_of(machine, LINE_STAGE, i)->busy) != 0 && clock_ticks() < until)
-            sched_yield();
+            yield_again(tries++);
 }
 
 /* ---- allgather, alltoall: pieces of the own block to oneself, to the next member, ... ---- */

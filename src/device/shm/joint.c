@@ -2,7 +2,6 @@
  * Joint copies, see joint.h.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -10,6 +9,7 @@
 #include "device/shm/shm.h"
 #include "util/clock.h"
 #include "util/minmax.h"
+#include "util/yield.h"
 
 /* How long the end of a context waits for a guest that has a piece in hand: it may be stopped. */
 #define CLOSE_SECONDS 1.0
@@ -333,6 +333,7 @@ int joint_advance(struct shm_port *port)
 void joint_close(struct shm_port *port)
 {
     double end = clock_now() + CLOSE_SECONDS;
+    uint32_t tries = 0;
 
     leave_guests(&port->joint);
     for (size_t i = 0; i < JOINT_BERTHS; i++) {
@@ -345,6 +346,6 @@ void joint_close(struct shm_port *port)
             ended(copy, berth, 0);
         while (atomic_load_explicit(&berth->returned, memory_order_acquire) != copy->back &&
                !shm_member_is_dead(port, copy->path->member) && clock_now() < end)
-            sched_yield();
+            yield_again(tries++);
     }
 }

@@ -1,0 +1,38 @@
+#include "util/yield.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "util/clock.h"
+#include "util/cpu.h"
+
+static _Thread_local struct {
+    uint32_t tries;
+    uint64_t rest_at;
+} row __attribute__((tls_model("initial-exec")));
+
+static uint64_t rest_ticks(void)
+{
+    return (uint64_t)(YIELD_REST_US * clock_ticks_per_us());
+}
+
+static void rest(void)
+{
+    static const struct timespec moment = {.tv_nsec = 1};
+
+    nanosleep(&moment, NULL);
+    row.rest_at = clock_ticks() + rest_ticks();
+}
+
+HOT void yield_again(uint32_t tries)
+{
+    uint64_t now = clock_ticks();
+
+    if (tries <= row.tries)
+        row.rest_at = now + rest_ticks();
+    row.tries = tries;
+    if (unlikely(now >= row.rest_at))
+        rest();
+    else
+        sched_yield();
+}

@@ -1,0 +1,19 @@
+/*
+ * Giving the processor up, again and again, while something is missing.
+ *
+ * sched_yield alone does not do: Linux 6.18 can leave it to a thread that does nothing else for
+ * minutes while threads of other sessions or control groups, and the system's own, wait for it. So
+ * who has yielded for YIELD_REST_US in a row sleeps for a moment, which takes some 60 us.
+ */
+#ifndef LIBPAMI_UTIL_YIELD_H
+#define LIBPAMI_UTIL_YIELD_H
+
+#include <stdint.h>
+
+#define YIELD_REST_US 1000
+
+/* `tries` grows from call to call of one row; one that is not above the call's before begins a new
+ * row. A row is the calling thread's. */
+void yield_again(uint32_t tries);
+
+#endif
