@@ -21,10 +21,8 @@
  * would have to wait. */
 #define BUSY_REST 4096u
 /* A destination that died, or left without a count, has nothing more under way when nothing has
- * come for so long. */
+ * come for so long. One that left with a count is waited for as one that is silent. */
 #define QUIET_NS UINT64_C(50000000)
-/* ... and one that left with a count that is not reached. */
-#define QUIET_COUNTED_NS UINT64_C(2000000000)
 
 static struct ofi_port *port_of(struct port *port)
 {
@@ -245,7 +243,10 @@ bool ofi_pending(struct port *base)
 /* All that came from a destination which leaves has been delivered, as far as one can tell. */
 static bool read_up(struct ofi_link *link)
 {
-    uint64_t now = clock_now_ns();
+    const struct ofi_device *device = link->slot->device;
+    bool counted = link->leave_known && !link->dead;
+    uint64_t now = clock_now_ns(),
+             quiet = counted ? device->peer_timeout_ms * UINT64_C(1000000) : QUIET_NS;
 
     if (ofi_link_has_left(link))
         return true;
@@ -254,8 +255,12 @@ static bool read_up(struct ofi_link *link)
         link->quiet_number = link->received;
         return false;
     }
-    return now - link->quiet_since >
-           (link->leave_known && !link->dead ? QUIET_COUNTED_NS : QUIET_NS);
+    if (now - link->quiet_since <= quiet)
+        return false;
+    if (counted)
+        log_info("ofi: endpoint %u has left after %u packets, %u have come", link->path.endpoint,
+                 link->leave_count, link->received);
+    return true;
 }
 
 /*
