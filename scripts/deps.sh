@@ -33,8 +33,8 @@ missing=
 for package in $wanted; do
     # shellcheck disable=SC2016
     status=$(dpkg-query -W -f '${db:Status-Status} ' "$package" 2>/dev/null) || status=
-    case "$status" in
-    *installed\ *) continue ;;
+    case " $status" in
+    *" installed "*) continue ;;
     esac
     missing="$missing $package"
 done
