@@ -40,7 +40,8 @@ static uint32_t circulant_prepare(struct shape *shape)
 /* The first blocks are known, and go to the member for which they are the later ones. */
 static void tell_phase(const struct circulant *circulant, uint32_t index, struct phase *phase)
 {
-    uint32_t rank = circulant->shape->rank, size = circulant->shape->size;
+    const struct shape *shape = circulant->shape;
+    uint32_t rank = shape->rank, size = shape->size;
     uint32_t step = circulant->steps - 1 - index / 2, part = index % 2;
     uint32_t distance = circulant_distance(size, step + 1);
     uint32_t count = circulant_distance(size, step) - distance;
@@ -49,6 +50,7 @@ static void tell_phase(const struct circulant *circulant, uint32_t index, struct
     phase_send(phase, rank_before(rank, distance, size),
                circulant_part(circulant, rank, count, part, AREA_RECV));
     phase->send_needs = 2 * circulant->steps + index / 2 * 2;
+    phase->sum = shape->bytes / size * count;
     phase_receive(phase, after, circulant_part(circulant, after, count, part, AREA_RECV));
     /* What is overwritten was sent in the same step of the reduce-scatter, if it was there. */
     phase->recv_needs = step == 0 && !circulant->in_place ? 0 : 2 * (step + 1);

@@ -105,6 +105,7 @@ void circulant_phase(const struct circulant *circulant, uint32_t index, struct p
                circulant_part(circulant, rank_after(rank, distance, size), count, part,
                               step == 0 ? AREA_SEND : circulant->sum));
     phase->send_needs = 2 * step;
+    phase->sum = shape->bytes / size * count;
     if (early)
         source.area = AREA_SEND;
     else

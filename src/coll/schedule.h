@@ -82,6 +82,7 @@ struct phase {
     struct span send, recv;
     struct local before[PHASE_LOCALS], after[PHASE_LOCALS];
     uint32_t send_needs, recv_needs;
+    uint64_t sum; /* bytes that `send` is a part of: see message_send_by; 0: of none */
 };
 
 /* What a collective is asked to do. All members agree on everything but rank and what is said to be

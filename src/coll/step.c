@@ -92,6 +92,7 @@ static void phase_preset(struct phase *phase, uint32_t index)
     }
     phase->send_needs = index;
     phase->recv_needs = index;
+    phase->sum = 0;
 }
 
 static void fill(struct instance *instance)
@@ -358,9 +359,9 @@ static void send(struct instance *instance, struct slot *slot)
     slot->instance = instance;
     if (slot->phase.send.bytes != 0)
         place = stage_place(instance, &slot->phase.send);
-    sending =
-        message_send_by(instance->algorithm->way, instance->coll->context, to, MESSAGE_COLLECTIVE,
-                        &head, sizeof(head), &place, slot->phase.send.bytes, sent, slot);
+    sending = message_send_by(instance->algorithm->way, slot->phase.sum, instance->coll->context,
+                              to, MESSAGE_COLLECTIVE, &head, sizeof(head), &place,
+                              slot->phase.send.bytes, sent, slot);
     if (likely(sending == MESSAGE_SENT))
         slot->flags |= SLOT_SENT;
     else if (sending == 0)

@@ -29,6 +29,7 @@ struct request {
     uint16_t dispatch;
     unsigned how; /* the peer was opened */
     enum message_way way;
+    size_t sum; /* of the parts, or 0 */
     const void *header;
     size_t header_bytes;
     const struct message_place *place;
@@ -102,18 +103,30 @@ static int take_data(struct send *send, const struct request *request, bool copy
     return 0;
 }
 
-static enum message_mode mode_of(const struct p2p *p2p, const struct send *send,
-                                 enum message_way way)
+/* The data goes along with the message, in one packet or several. */
+static bool goes_along(const struct p2p *p2p, const struct path *path,
+                       const struct request *request)
 {
-    size_t eager = p2p_eager_bytes(p2p, send->op.path);
-    bool stream = send->data_bytes <= eager && way != MESSAGE_BY_DESTINATION;
-    bool pull = send->typed == NULL && send->op.path->single_copy && way != MESSAGE_BY_SOURCE;
+    size_t eager = p2p_eager_bytes(p2p, path);
 
-    if (send->immediate || stream)
+    if (request->bytes <= COPY_BYTES)
+        return true;
+    if (request->sum != 0)
+        return request->sum <= 2 * eager;
+    return request->bytes <= eager && request->way != MESSAGE_BY_DESTINATION;
+}
+
+static enum message_mode mode_of(const struct p2p *p2p, const struct send *send,
+                                 const struct request *request)
+{
+    const struct path *path = send->op.path;
+
+    if (goes_along(p2p, path, request))
         return MESSAGE_STREAM;
-    if (pull)
+    if (send->typed == NULL && path->single_copy && request->way != MESSAGE_BY_SOURCE)
         return MESSAGE_PULL;
-    return send->data_bytes <= eager ? MESSAGE_STREAM : MESSAGE_PUSH;
+    return request->sum == 0 && request->bytes <= p2p_eager_bytes(p2p, path) ? MESSAGE_STREAM
+                                                                             : MESSAGE_PUSH;
 }
 
 static int send_operation(struct p2p *p2p, struct peer *peer, const struct request *request,
@@ -132,7 +145,7 @@ static int send_operation(struct p2p *p2p, struct peer *peer, const struct reque
     error = take_data(send, request, copy);
     if (error == 0) {
         send->immediate = request->bytes <= COPY_BYTES;
-        send->mode = (uint16_t)mode_of(p2p, send, request->way);
+        send->mode = (uint16_t)mode_of(p2p, send, request);
         if (send->mode == MESSAGE_PUSH && send->typed == NULL &&
             request->way != MESSAGE_BY_SOURCE && send_expose(p2p, send))
             send->mode = MESSAGE_PULL;
@@ -156,7 +169,7 @@ static int send_operation(struct p2p *p2p, struct peer *peer, const struct reque
     return 0;
 }
 
-int message_send_by(enum message_way way, struct context *context, uint32_t endpoint,
+int message_send_by(enum message_way way, size_t sum, struct context *context, uint32_t endpoint,
                     enum message_id id, const void *header, size_t header_bytes,
                     const struct message_place *place, size_t bytes, pami_event_function done,
                     void *cookie)
@@ -170,6 +183,7 @@ int message_send_by(enum message_way way, struct context *context, uint32_t endp
         .dispatch = (uint16_t)(DISPATCH_ID_MAX + 1 + id),
         .how = how,
         .way = way,
+        .sum = sum,
         .header = header,
         .header_bytes = header_bytes,
         .place = place,
@@ -180,15 +194,13 @@ int message_send_by(enum message_way way, struct context *context, uint32_t endp
         return error;
     if (bytes != 0 && (place->type == NULL || type_is_contiguous(place->type)))
         request.data = (const char *)place->address + place->offset;
-    if (likely(list_empty(&peer->queue)) &&
-        (way != MESSAGE_BY_DESTINATION || bytes <= COPY_BYTES)) {
+    if (likely(list_empty(&peer->queue)) && goes_along(p2p, peer->path, &request)) {
         struct path *path = peer->path;
 
         if (path->am_short != NULL && (request.data != NULL || bytes == 0) &&
             send_short(p2p, path, &request) == 0)
             return MESSAGE_SENT;
-        if (header_bytes + bytes <= path->packet_max && bytes <= p2p_eager_bytes(p2p, path) &&
-            send_one_packet(p2p, path, &request) == 0)
+        if (header_bytes + bytes <= path->packet_max && send_one_packet(p2p, path, &request) == 0)
             return MESSAGE_SENT;
     }
     return send_operation(p2p, peer, &request, done, cookie);
@@ -198,7 +210,7 @@ int message_send(struct context *context, uint32_t endpoint, enum message_id id,
                  size_t header_bytes, const struct message_place *place, size_t bytes,
                  pami_event_function done, void *cookie)
 {
-    return message_send_by(MESSAGE_BY_SIZE, context, endpoint, id, header, header_bytes, place,
+    return message_send_by(MESSAGE_BY_SIZE, 0, context, endpoint, id, header, header_bytes, place,
                            bytes, done, cookie);
 }
 

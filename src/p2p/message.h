@@ -69,8 +69,13 @@ int message_send(struct context *context, uint32_t endpoint, enum message_id id,
                  size_t header_bytes, const struct message_place *place, size_t bytes,
                  pami_event_function done, void *cookie);
 
-/* The same, when the sender knows better who should move the data. */
-int message_send_by(enum message_way way, struct context *context, uint32_t endpoint,
+/*
+ * The same, when the sender knows better who should move the data. `sum`, if not 0: the message is
+ * a part of what goes together, of so many bytes. Others send as much in one piece, and wait for
+ * those who get ours: so all parts go along with their messages, up to twice what p2p takes for
+ * eager, or none does.
+ */
+int message_send_by(enum message_way way, size_t sum, struct context *context, uint32_t endpoint,
                     enum message_id id, const void *header, size_t header_bytes,
                     const struct message_place *place, size_t bytes, pami_event_function done,
                     void *cookie);
