@@ -120,7 +120,7 @@ struct shape {
 struct schedule_ops {
     /* Fills in temp_bytes and state; returns the number of phases of this member. */
     uint32_t (*prepare)(struct shape *shape);
-    /* Phase `index` < that number; *phase is preset: NOBODY, no spans, no steps, needs all. */
+    /* Phase `index` < that number; *phase is preset: NOBODY, no spans, steps, sum; needs all. */
     void (*phase)(const struct shape *shape, uint32_t index, struct phase *phase);
 };
 

@@ -243,10 +243,8 @@ bool ofi_pending(struct port *base)
 /* All that came from a destination which leaves has been delivered, as far as one can tell. */
 static bool read_up(struct ofi_link *link)
 {
-    const struct ofi_device *device = link->slot->device;
-    bool counted = link->leave_known && !link->dead;
-    uint64_t now = clock_now_ns(),
-             quiet = counted ? device->peer_timeout_ms * UINT64_C(1000000) : QUIET_NS;
+    uint64_t timeout = link->slot->device->peer_timeout_ms * UINT64_C(1000000);
+    uint64_t now = clock_now_ns();
 
     if (ofi_link_has_left(link))
         return true;
@@ -255,12 +253,7 @@ static bool read_up(struct ofi_link *link)
         link->quiet_number = link->received;
         return false;
     }
-    if (now - link->quiet_since <= quiet)
-        return false;
-    if (counted)
-        log_info("ofi: endpoint %u has left after %u packets, %u have come", link->path.endpoint,
-                 link->leave_count, link->received);
-    return true;
+    return now - link->quiet_since > (link->leave_known && !link->dead ? timeout : QUIET_NS);
 }
 
 /*
@@ -313,6 +306,9 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
             ofi_link_ask(link, link->asked_as);
         if (!link->leaving || link->path.closed || !read_up(link) || is_served(link))
             continue;
+        if (link->leave_known && !link->dead && !ofi_link_has_left(link))
+            log_info("ofi: endpoint %u has left after %u packets, %u have come",
+                     link->path.endpoint, link->leave_count, link->received);
         link->path.closed = link->packets.closed = true;
         link->leaving = link->dead;
         link->state = link->dead ? LINK_DEAD : link->back ? LINK_UP : LINK_CLOSED;
