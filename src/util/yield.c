@@ -9,7 +9,7 @@
 static _Thread_local struct {
     uint32_t tries;
     uint64_t rest_at;
-} row __attribute__((tls_model("initial-exec")));
+} row __attribute__((tls_model("initial-exec"))) = {.tries = UINT32_MAX / 2}; /* nobody's next */
 
 static uint64_t rest_ticks(void)
 {
@@ -28,7 +28,7 @@ HOT void yield_again(uint32_t tries)
 {
     uint64_t now = clock_ticks();
 
-    if (tries <= row.tries)
+    if (tries - row.tries - 1 >= YIELD_STEP_MOST)
         row.rest_at = now + rest_ticks();
     row.tries = tries;
     if (unlikely(now >= row.rest_at))

@@ -12,8 +12,11 @@
 
 #define YIELD_REST_US 1000
 
-/* `tries` grows from call to call of one row; one that is not above the call's before begins a new
- * row. A row is the calling thread's. */
+/* Callers count their looks, and do not yield at each. */
+#define YIELD_STEP_MOST 64u
+
+/* `tries` grows from call to call of one row, by up to YIELD_STEP_MOST; any other begins a new row.
+ * A row is the calling thread's. */
 void yield_again(uint32_t tries);
 
 #endif

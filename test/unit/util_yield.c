@@ -1,6 +1,6 @@
 /*
  * Giving the processor up: a long row of yields contains sleeps, at most one in YIELD_REST_US; rows
- * of one yield contain none.
+ * of one yield contain none, nor does the beginning of any.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "util/clock.h"
 #include "util/yield.h"
@@ -54,11 +56,52 @@ static void short_rows_do_not(void **state)
     assert_int_equal(sleeps_in_rows(1), 0); /* of one yield, as one alone can take long */
 }
 
+/* The row before began long ago, and has ended: who begins is not taken for one that goes on. */
+static void new_row_does_not_go_on(void **state)
+{
+    static const struct timespec pause = {.tv_nsec = 3000L * YIELD_REST_US};
+    static const uint32_t begins[] = {0, 1, 2, 100, 2000, UINT32_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+        long before;
+
+        yield_again(1000);
+        yield_again(1001);
+        nanosleep(&pause, NULL);
+        before = sleeps();
+        yield_again(begins[i]);
+        assert_int_equal(sleeps() - before, 0);
+    }
+}
+
+static void *first_yield(void *count)
+{
+    long before = sleeps();
+
+    yield_again(1);
+    *(long *)count = sleeps() - before;
+    return NULL;
+}
+
+static void first_row_of_a_thread(void **state)
+{
+    pthread_t thread;
+    long count = -1;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, first_yield, &count), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_row_sleeps),
         cmocka_unit_test(short_rows_do_not),
+        cmocka_unit_test(new_row_does_not_go_on),
+        cmocka_unit_test(first_row_of_a_thread),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
