@@ -312,7 +312,8 @@ enum link_state {
 struct ofi_pulse {
     uint64_t since; /* ns: when the present silence was noticed first; 0: there is none */
     uint32_t received, sent_read, held_count;
-    uint32_t answers; /* that came over the reception during the silence, */
+    uint32_t beats;   /* answers that ever came over the reception */
+    uint32_t answers; /* ... that came during the silence, */
     bool answered;    /* ... or will count at the next look */
     bool asked;       /* one is to come */
     bool owed;        /* the other one wants one, ... */
@@ -380,7 +381,8 @@ struct ofi_link {
     uint32_t burst, singles; /* slot->pass when packets went out by themselves; how many */
     uint32_t pieces;         /* of remote reads and writes that are over */
     uint32_t served_pieces;  /* when leaving: that were when we looked last, ... */
-    uint64_t served_since;   /* ... and since when; ns, 0: not yet looked at */
+    uint32_t served_beats;   /* ... with so many answers at the first such look, */
+    uint64_t served_since;   /* ... which was then; ns, 0: not yet looked at */
     uint32_t held_count;
     struct held **held;      /* by number modulo window: came before their turn */
     struct ofi_buffer *open; /* NULL: nothing has gathered */

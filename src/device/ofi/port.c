@@ -23,6 +23,9 @@
 /* A destination that died, or left without a count, has nothing more under way when nothing has
  * come for so long. One that left with a count is waited for as one that is silent. */
 #define QUIET_NS UINT64_C(50000000)
+/* Looks of a reception in which accesses through a closed context must get on: each brings on what
+ * fits the provider's buffers. */
+#define SERVED_LEAST 64u
 
 static struct ofi_port *port_of(struct port *port)
 {
@@ -259,7 +262,8 @@ static bool read_up(struct ofi_link *link)
 /*
  * Reads and writes through a context that has closed: its task's reception brings them on, as long
  * as it is asked to. They would go on when the context is created again, with memory that is in
- * other use. False: none is under way, or they do not get on.
+ * other use. False: none is under way, or they do not get on, though they were looked after often
+ * enough: a reception that has no processor for longer than the timeout is not to blame.
  */
 static bool is_served(struct ofi_link *link)
 {
@@ -274,11 +278,13 @@ static bool is_served(struct ofi_link *link)
     if (link->served_since == 0 || link->served_pieces != link->pieces) {
         link->served_since = now;
         link->served_pieces = link->pieces;
+        link->served_beats = link->pulse.beats;
     }
     if (!link->pulse.asked)
         link->pulse.asked = reception_pulse(slot->device->reception, slot->endpoint,
                                             link->path.endpoint, false, NULL) == 0;
-    return now - link->served_since < slot->device->peer_timeout_ms * UINT64_C(1000000);
+    return now - link->served_since < slot->device->peer_timeout_ms * UINT64_C(1000000) ||
+           link->pulse.beats - link->served_beats < SERVED_LEAST;
 }
 
 /* There was no memory to ask for its name when the path was opened. */

@@ -189,4 +189,5 @@ void ofi_pulse_take(struct ofi_slot *slot, const struct ofi_notice *notice)
     }
     link->pulse.asked = false;
     link->pulse.answered = true;
+    link->pulse.beats++;
 }
