@@ -129,14 +129,17 @@ static void flow_free(struct flow *flow)
 /* ---- keeping ---- */
 
 /* Nothing that the user may change under the same arguments, as displacements that were not copied,
- * and everything as it was made. */
+ * and everything as it was made. A link of another flow is kept as a part of that one or not at
+ * all: what it was made of lies in the memory of that one. */
 static bool may_keep(const struct flow *flow, uint64_t most)
 {
     const struct collective *whole = &flow->whole;
+    bool copied = whole->type != PAMI_XFER_ALLTOALLV;
     uint64_t bytes = 0;
 
-    if (!flow->may_keep || whole->send.blocks >= BLOCKS_LISTED ||
-        whole->recv.blocks == BLOCKS_LISTED_INT)
+    if (!flow->may_keep || flow->machine.group->channel != COLL_CHANNEL_ALL ||
+        whole->send.blocks >= BLOCKS_LISTED ||
+        whole->recv.blocks >= (copied ? BLOCKS_LISTED_INT : BLOCKS_LISTED))
         return false;
     for (const struct flow_memory *memory = flow->memory; memory != NULL; memory = memory->next)
         bytes += memory->bytes;

@@ -221,6 +221,37 @@ static void other_places(void)
     }
 }
 
+/* All to the first, which sends nothing, by each algorithm; only where blocks go is another. */
+static void other_places_of_one(void)
+{
+    static size_t send_counts[MEMBERS_MAX], recv_counts[MEMBERS_MAX], places[MEMBERS_MAX];
+    static const size_t none[MEMBERS_MAX];
+    const pami_type_t type = PAMI_TYPE_UNSIGNED_LONG_LONG;
+    struct algorithms all = algorithms_of(world_of(&job), PAMI_XFER_ALLTOALLV);
+
+    send_counts[0] = job.task != 0;
+    for (size_t rank = 1; rank < job.tasks; rank++)
+        recv_counts[rank] = job.task == 0;
+    for (size_t n = 0; n < (all.count[0] + all.count[1]) * ROUNDS; n++) {
+        size_t which = n / ROUNDS;
+        int list = which >= all.count[0];
+        struct told told;
+        pami_xfer_t xfer = coll_xfer(all.handle[list][which - (list ? all.count[0] : 0)], &told);
+
+        xfer.cmd.xfer_alltoallv =
+            (pami_alltoallv_t){(char *)source, type, send_counts, (size_t *)none,
+                               (char *)target, type, recv_counts, places};
+        source[0] = value(job.task, n, 0, 0);
+        for (size_t rank = 0; rank < job.tasks; rank++)
+            places[rank] = (rank + n) % job.tasks;
+        memset(target, 0, job.tasks * sizeof target[0]);
+        coll_run(&job, job.context[0], &xfer);
+        for (size_t rank = 1; rank < job.tasks && job.task == 0; rank++)
+            CHECK(target[places[rank]] == value(rank, n, 0, 0));
+    }
+    algorithms_free(&all);
+}
+
 static void two_at_once(void)
 {
     for (size_t round = 0; round < ROUNDS; round++) {
@@ -289,6 +320,7 @@ int main(void)
     disagree();
     other_counts();
     other_places();
+    other_places_of_one();
     two_at_once();
     other_geometries();
     other_types();
