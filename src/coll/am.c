@@ -443,6 +443,7 @@ void am_group_closed(struct group *group)
     struct am *am = group->context->am;
     struct list *item, *following;
 
+    am_start_group_closed(am, group);
     list_for_each_safe (item, following, &am->rows) {
         struct am_row *row = list_entry(item, struct am_row, link);
 

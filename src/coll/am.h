@@ -96,7 +96,7 @@ void am_detach(struct context *context);
 
 /* Messages that came before the group may be looked at now. */
 void am_group_opened(struct group *group);
-/* Forget the ids of the group, and what is held for it. */
+/* Forget the ids of the group, and operations that still run. */
 void am_group_closed(struct group *group);
 
 /* Now and then: sees to it that what is late runs, and drops what waits for geometries that this
@@ -118,7 +118,9 @@ void am_part_free(struct am_part *part);
 
 /* am_start.c */
 void am_start_init(struct am *am);
-void am_start_finish(struct am *am);
+void am_start_finish(struct am *am); /* all groups have closed */
+/* The context ends while operations run. */
+void am_start_group_closed(struct am *am, const struct group *group);
 /* A contribution has come, or will not. */
 void am_answer(struct am *am, const struct am_wire *wire, uint32_t origin, const void *data,
                pami_recv_t *recv);

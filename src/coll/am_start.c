@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "coll/am.h"
+#include "coll/coll.h"
 #include "type/type.h"
 #include "util/error.h"
 
@@ -156,6 +157,7 @@ static char *block_of(const struct am_operation *operation, uint32_t rank)
 
 static void operation_free(struct am_operation *operation)
 {
+    coll_ends(operation->group);
     for (uint32_t i = 0; operation->blocks != NULL && i < operation->group->size; i++)
         free(operation->blocks[i].data);
     free(operation->blocks);
@@ -399,6 +401,7 @@ static struct am_operation *operation_new(struct am *am, struct group *group, en
     list_init(&operation->link);
     operation->am = am;
     operation->group = group;
+    coll_runs(group);
     operation->kind = kind;
     operation->number = ++am->numbers;
     operation->done = kind == AM_BROADCAST ? xfer->cb_done : NULL;
@@ -530,13 +533,19 @@ void am_start_init(struct am *am)
     message_watch(am->context, &am->watch);
 }
 
+void am_start_group_closed(struct am *am, const struct group *group)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &am->operations) {
+        struct am_operation *operation = list_entry(item, struct am_operation, link);
+
+        if (operation->group == group)
+            operation_free(operation);
+    }
+}
+
 void am_start_finish(struct am *am)
 {
-    struct list *item;
-
     list_remove(&am->watch.link);
-    while ((item = list_pop_front(&am->operations)) != NULL) {
-        list_init(item);
-        operation_free(list_entry(item, struct am_operation, link));
-    }
 }
