@@ -162,8 +162,12 @@ static void offer(struct shared_machine *machine)
     const struct shared_call *call = &machine->call;
     struct arena *arena = machine->arena;
     struct arena_direct *own = line_of(machine, LINE_POST, arena->rank);
+    struct arena_direct *later = line_of(machine, LINE_STAGE, arena->rank);
     uint64_t state = what_it_can(machine);
 
+    /* They hold what an earlier collective has left there, for who sees the stamp. */
+    atomic_store_explicit(&later->busy, 0, memory_order_relaxed);
+    atomic_store_explicit(&later->shut, 0, memory_order_relaxed);
     if (state != CANNOT && prefers_slots(machine))
         state = CANNOT;
     own->bytes = call->bytes;
@@ -227,6 +231,15 @@ static int write_to(const struct shared_machine *machine, uint32_t member, char 
     return error;
 }
 
+/* Who has not offered its memory writes to none: what is there is an earlier collective's. */
+static bool is_busy(const struct shared_machine *machine, uint32_t member)
+{
+    const struct arena_line *line = arena_line(machine->arena, LINE_POST, machine->tick, member);
+
+    return atomic_load(&line_of(machine, LINE_STAGE, member)->busy) != 0 &&
+           atomic_load_explicit(&line->count, memory_order_acquire) == machine->stamp;
+}
+
 void shared_revoke(const struct shared_machine *machine)
 {
     const struct arena *arena = machine->arena;
@@ -238,7 +251,7 @@ void shared_revoke(const struct shared_machine *machine)
     atomic_store(&line_of(machine, LINE_STAGE, arena->rank)->shut, machine->tick + 1);
     until = clock_ticks() + REVOKE_US * clock_ticks_per_us();
     for (uint32_t i = 0; i < arena->size; i++)
-        while (atomic_load(&line_of(machine, LINE_STAGE, i)->busy) != 0 && clock_ticks() < until)
+        while (is_busy(machine, i) && clock_ticks() < until)
             yield_again(tries++);
 }
 

@@ -29,6 +29,7 @@ struct arena_note {
     uint64_t identity;
     uint64_t address;
     uint64_t buffer_bytes; /* offer */
+    uint64_t usual_bytes;  /* ..., what the buffer is a multiple of */
     uint64_t direct_bytes;
     uint64_t relay_bytes;
     uint16_t kind;
@@ -67,6 +68,7 @@ static struct arena_note note_of(const struct arena *arena, enum note_kind kind)
     if (kind == NOTE_OFFER) {
         note.address = (uintptr_t)arena->memory;
         note.buffer_bytes = arena->buffer_bytes;
+        note.usual_bytes = arena->shared->buffer_bytes;
     } else {
         note.flag = kind == NOTE_COMMIT ? arena->state == ARENA_READY : arena->memory != NULL;
     }
@@ -257,6 +259,18 @@ void arena_offer(struct arena *arena)
 
 /* ---- the others ---- */
 
+/* All members cut messages by it, see cut.c. */
+static bool has_usual_buffers(const struct arena *arena, const struct arena_note *note)
+{
+    if (note->usual_bytes == arena->shared->buffer_bytes)
+        return true;
+    log_warn("PAMI_COLL_SHARED_BUFFER is %zu here and %lu on task %u: collectives of geometry %#lx "
+             "use messages",
+             arena->shared->buffer_bytes, (unsigned long)note->usual_bytes,
+             endpoint_task(arena->endpoints[0]), (unsigned long)arena->identity);
+    return false;
+}
+
 /* If it can. */
 static void map(struct arena *arena, const struct arena_note *note)
 {
@@ -266,7 +280,7 @@ static void map(struct arena *arena, const struct arena_note *note)
     uint64_t offset, bytes;
 
     if (device == NULL || note->address == 0 || note->size != arena->size ||
-        note->buffer_bytes < arena->shared->buffer_bytes ||
+        !has_usual_buffers(arena, note) || note->buffer_bytes < note->usual_bytes ||
         note->buffer_bytes > arena->size * arena->shared->wide_most ||
         note->slice_mask >= ARENA_SLICES || note->tree_radix == 0 ||
         note->tree_radix > ARENA_RADIX || note->relays > arena->size ||
