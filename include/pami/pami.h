@@ -1227,7 +1227,8 @@ typedef struct pami_xfer_t {
  * Start a collective. Every member calls on its own context, in the same order per geometry. When
  * cb_done runs, this member's result is in place and its buffers are free; only a barrier says
  * anything about the others. The active-message kinds are called by the initiator alone, which
- * learns of their end by cb_done (ambroadcast) or by local_fn of its own dispatch (the others).
+ * learns of their end by cb_done (ambroadcast) or by local_fn of its own dispatch (the others),
+ * which the next advance runs, like everybody's.
  * PAMI_INVAL: context, algorithm or arguments, among them an active-message id that is not set on
  * this context. Owns the context.
  */

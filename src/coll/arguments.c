@@ -47,16 +47,26 @@ pami_result_t arguments_wrong(const struct reading *r, const char *argument, con
 /* ---- one buffer ---- */
 
 /* The type of a side; of nothing when it has no data. */
-static pami_result_t arguments_type(const struct reading *r, const struct side *side, bool empty,
+static pami_result_t arguments_type(const struct reading *r, const struct side *side, bool *empty,
                                     struct type **type)
 {
     *type = type_complete_from_handle(side->type);
-    if (*type == NULL && empty)
-        *type = type_complete_from_handle(PAMI_TYPE_BYTE);
-    if (*type == NULL)
+    if (*type == NULL && !*empty)
         return arguments_wrong(r, side->type_name, "not a complete type");
-    if (!empty && type_data_size(*type) == 0)
-        return arguments_wrong(r, side->type_name, "has no data");
+    *empty = *empty || type_data_size(*type) == 0;
+    if (*empty)
+        *type = type_complete_from_handle(PAMI_TYPE_BYTE);
+    return PAMI_SUCCESS;
+}
+
+/* Not empty. */
+static pami_result_t arguments_buffer(const struct reading *r, const struct side *side,
+                                      const struct type *type)
+{
+    if (arguments_in_place(side->buffer))
+        return arguments_wrong(r, side->buffer_name, "PAMI_IN_PLACE is not for this buffer");
+    if (side->buffer == NULL && type_is_contiguous(type))
+        return arguments_wrong(r, side->buffer_name, "NULL");
     return PAMI_SUCCESS;
 }
 
@@ -80,21 +90,23 @@ void arguments_map(struct area_map *map, void *base, struct type *type)
 pami_result_t arguments_regular(struct reading *r, struct area_map *map, const struct side *side,
                                 enum blocks blocks, uint64_t *bytes)
 {
+    bool empty = side->count == 0;
     struct type *type;
-    pami_result_t result = arguments_type(r, side, side->count == 0, &type);
+    pami_result_t result = arguments_type(r, side, &empty, &type);
+    size_t count = empty ? 0 : side->count;
 
     if (result == PAMI_SUCCESS)
-        result = arguments_count(r, side, type, side->count, bytes);
+        result = arguments_count(r, side, type, count, bytes);
+    if (result == PAMI_SUCCESS && blocks != BLOCKS_ONE && *bytes > BYTES_MAX / r->group->size)
+        result = arguments_wrong(r, side->count_name, "impossible");
+    if (result == PAMI_SUCCESS && !empty)
+        result = arguments_buffer(r, side, type);
     if (result != PAMI_SUCCESS)
         return result;
     r->to->lasting &= type->permanent;
-    if (blocks != BLOCKS_ONE && *bytes > BYTES_MAX / r->group->size)
-        return arguments_wrong(r, side->count_name, "impossible");
-    if (side->buffer == NULL && *bytes != 0 && type_is_contiguous(type))
-        return arguments_wrong(r, side->buffer_name, "NULL");
     arguments_map(map, side->buffer, type);
     map->blocks = blocks;
-    map->distance = side->count * map->extent;
+    map->distance = count * map->extent;
     return PAMI_SUCCESS;
 }
 
@@ -132,22 +144,22 @@ pami_result_t arguments_vector(struct reading *r, struct area_map *map, const st
         empty = empty && (result != PAMI_SUCCESS || count == 0);
     }
     if (result == PAMI_SUCCESS)
-        result = arguments_type(r, side, empty, &type);
+        result = arguments_type(r, side, &empty, &type);
     for (uint32_t i = 0; i < r->group->size && result == PAMI_SUCCESS; i++) {
         size_t count = 0;
 
         result = count_of(r, side, i, &count);
         if (result == PAMI_SUCCESS)
-            result = arguments_count(r, side, type, count, &sizes[i]);
+            result = arguments_count(r, side, type, empty ? 0 : count, &sizes[i]);
         if (result == PAMI_SUCCESS && (total += sizes[i]) > BYTES_MAX)
             result = arguments_wrong(r, side->count_name, "impossible");
     }
+    if (result == PAMI_SUCCESS && side->displacements == NULL && !empty)
+        result = arguments_wrong(r, "displs", "NULL");
+    if (result == PAMI_SUCCESS && !empty)
+        result = arguments_buffer(r, side, type);
     if (result != PAMI_SUCCESS)
         return result;
-    if (side->displacements == NULL && !empty)
-        return arguments_wrong(r, "displs", "NULL");
-    if (side->buffer == NULL && !empty && type_is_contiguous(type))
-        return arguments_wrong(r, side->buffer_name, "NULL");
     r->to->lasting &= type->permanent;
     arguments_map(map, side->buffer, type);
     map->blocks = empty ? BLOCKS_ONE : r->narrow ? BLOCKS_LISTED_INT : BLOCKS_LISTED;

@@ -210,7 +210,7 @@ pami_result_t arguments_gatherv(struct reading *r, const pami_collective_t *give
     if (result != PAMI_SUCCESS)
         return result;
     r->to->receives = r->to->root == r->group->rank;
-    if (!arguments_in_place(v.one.buffer))
+    if (!r->to->receives || !arguments_in_place(v.one.buffer))
         result = scalar_count(r, &v.one, v.negative, v.count);
     if (result != PAMI_SUCCESS)
         return result;
@@ -227,7 +227,8 @@ pami_result_t arguments_scatterv(struct reading *r, const pami_collective_t *giv
     pami_result_t result =
         arguments_root(r, r->narrow ? given->xfer_scatterv_int.root : given->xfer_scatterv.root);
 
-    if (result == PAMI_SUCCESS && !arguments_in_place(v.one.buffer))
+    if (result == PAMI_SUCCESS &&
+        (r->to->root != r->group->rank || !arguments_in_place(v.one.buffer)))
         result = scalar_count(r, &v.one, v.negative, v.count);
     if (result != PAMI_SUCCESS)
         return result;

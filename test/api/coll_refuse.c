@@ -118,6 +118,78 @@ static void moves(struct job *job)
     free(narrow);
 }
 
+/* PAMI_IN_PLACE for a buffer that has no other one to lie in. */
+static void out_of_place(struct job *job)
+{
+    size_t ones[64], places[64];
+    size_t other = (job->task + 1) % job->tasks;
+    pami_collective_t cmd;
+
+    for (size_t i = 0; i < job->tasks; i++)
+        ones[i] = places[i] = 1;
+    cmd.xfer_broadcast = (pami_broadcast_t){0, PAMI_IN_PLACE, PAMI_TYPE_BYTE, 1};
+    REFUSED(PAMI_XFER_BROADCAST, cmd, "PAMI_IN_PLACE");
+    cmd.xfer_allreduce = coll_sum(numbers, PAMI_IN_PLACE, PAMI_TYPE_SIGNED_INT, 1);
+    REFUSED(PAMI_XFER_ALLREDUCE, cmd, "PAMI_IN_PLACE");
+    cmd.xfer_allgatherv = (pami_allgatherv_t){(char *)numbers, PAMI_TYPE_BYTE, 1,     PAMI_IN_PLACE,
+                                              PAMI_TYPE_BYTE,  ones,           places};
+    REFUSED(PAMI_XFER_ALLGATHERV, cmd, "PAMI_IN_PLACE");
+    if (other == job->task)
+        return;
+    cmd.xfer_gather = (pami_gather_t){job_endpoint(job, other, 0),
+                                      PAMI_IN_PLACE,
+                                      PAMI_TYPE_BYTE,
+                                      1,
+                                      (char *)numbers,
+                                      PAMI_TYPE_BYTE,
+                                      1};
+    REFUSED(PAMI_XFER_GATHER, cmd, "PAMI_IN_PLACE");
+    cmd.xfer_gatherv = (pami_gatherv_t){job_endpoint(job, other, 0),
+                                        PAMI_IN_PLACE,
+                                        PAMI_TYPE_BYTE,
+                                        1,
+                                        (char *)numbers,
+                                        PAMI_TYPE_BYTE,
+                                        ones,
+                                        places};
+    REFUSED(PAMI_XFER_GATHERV, cmd, "PAMI_IN_PLACE");
+    cmd.xfer_scatter = (pami_scatter_t){job_endpoint(job, other, 0),
+                                        (char *)numbers,
+                                        PAMI_TYPE_BYTE,
+                                        1,
+                                        PAMI_IN_PLACE,
+                                        PAMI_TYPE_BYTE,
+                                        1};
+    REFUSED(PAMI_XFER_SCATTER, cmd, "PAMI_IN_PLACE");
+    cmd.xfer_scatterv = (pami_scatterv_t){job_endpoint(job, other, 0),
+                                          (char *)numbers,
+                                          PAMI_TYPE_BYTE,
+                                          ones,
+                                          places,
+                                          PAMI_IN_PLACE,
+                                          PAMI_TYPE_BYTE,
+                                          1};
+    REFUSED(PAMI_XFER_SCATTERV, cmd, "PAMI_IN_PLACE");
+}
+
+/* A type without data makes a call without data, whatever the count. */
+static void no_data(struct job *job)
+{
+    struct told told;
+    pami_xfer_t xfer;
+    pami_type_t type;
+
+    CHECK_OK(PAMI_Type_create(&type));
+    CHECK_OK(PAMI_Type_complete(type, 1));
+    xfer = coll_xfer(algorithm_of(world_of(job), PAMI_XFER_BROADCAST), &told);
+    xfer.cmd.xfer_broadcast = (pami_broadcast_t){0, NULL, type, 3};
+    coll_run(job, job->context[0], &xfer);
+    xfer = coll_xfer(algorithm_of(world_of(job), PAMI_XFER_ALLGATHER), &told);
+    xfer.cmd.xfer_allgather = (pami_allgather_t){NULL, type, 3, (char *)numbers, PAMI_TYPE_BYTE, 0};
+    coll_run(job, job->context[0], &xfer);
+    CHECK_OK(PAMI_Type_destroy(&type));
+}
+
 /* What the check functions say of a reduce of rows that want to be asked is what the call says of
  * it, on each context that has the world. */
 static void checked(struct job *job, size_t offset, pami_endpoint_t root, bool admitted)
@@ -183,6 +255,8 @@ int main(void)
     handles(&job);
     reductions(&job);
     moves(&job);
+    out_of_place(&job);
+    no_data(&job);
     checks(&job);
     disagree(&job);
     job_finish(&job);
