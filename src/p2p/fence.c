@@ -307,7 +307,14 @@ void fence_handle(struct context *context, const struct packet_header *head, voi
         return;
     }
     marker->fence = true;
+    peer->markers++;
     fence_receives_left(p2p, peer);
+}
+
+static void marker_free(struct p2p *p2p, struct receive *marker)
+{
+    marker->peer->markers--;
+    receive_free(p2p, marker);
 }
 
 /* A receive of this peer has ended: answer the fences that no message of the user is before. The
@@ -316,6 +323,8 @@ void fence_receives_left(struct p2p *p2p, struct peer *peer)
 {
     struct list *item, *following;
 
+    if (likely(peer->markers == 0))
+        return;
     list_for_each_safe (item, following, &peer->receives) {
         struct receive *marker = list_entry(item, struct receive, link);
         uint32_t answer = marker->answer;
@@ -324,7 +333,7 @@ void fence_receives_left(struct p2p *p2p, struct peer *peer)
             return;
         if (!marker->fence)
             continue;
-        receive_free(p2p, marker);
+        marker_free(p2p, marker);
         p2p_answer(p2p, peer, answer, peer->refused ? PAMI_SHUTDOWN : PAMI_SUCCESS);
     }
 }
@@ -338,7 +347,7 @@ void fence_receives_drop(struct p2p *p2p, struct peer *peer)
         struct receive *marker = list_entry(item, struct receive, link);
 
         if (marker->fence)
-            receive_free(p2p, marker);
+            marker_free(p2p, marker);
     }
 }
 

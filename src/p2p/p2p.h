@@ -95,6 +95,7 @@ struct peer {
     size_t pulled;            /* messages to it whose data it fetches */
     bool replied;             /* there was one since data of its was fetched */
     struct list receives;     /* all receives from this peer that are not finished */
+    uint32_t markers;         /* of those, fences that wait */
     bool unfenced;            /* messages were sent that no fence has covered */
     bool lost;                /* an operation of this epoch will never be complete */
     uint32_t epoch;           /* counts the fences */
