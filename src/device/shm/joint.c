@@ -17,24 +17,23 @@
 /* Invitations that nobody takes up become rare: one in 4, 8, 16 copies. */
 #define SHY_MOST 4u
 
-#define COUNT_BITS 24
+#define COUNT_BITS 16
 #define COUNT_MASK ((UINT64_C(1) << COUNT_BITS) - 1)
 #define USE_SHIFT (2 * COUNT_BITS)
 
-/* The body of the packet; its aux is use << 16 | berth, its dispatch whether the owner puts. */
-struct invitation {
-    uint64_t owner; /* where the copy is in the owner's memory */
-    uint64_t guest; /* and in the guest's */
-    uint64_t bytes;
+#define NOBODY UINT32_MAX
+
+/* What a guest reads in a berth. */
+struct offer {
+    uint32_t guest;
+    bool put;
+    uint64_t here, there, bytes;
 };
 
 struct joint_guest {
     struct list link;
     struct joint_berth *berth;
-    struct invitation what;
     int32_t pid; /* the owner's */
-    uint16_t use;
-    bool put;
 };
 
 static size_t piece_bytes(size_t bytes)
@@ -69,23 +68,9 @@ static inline uint32_t taken_back(uint64_t word)
     return (uint32_t)(word >> COUNT_BITS & COUNT_MASK);
 }
 
-static inline uint16_t use_of(uint64_t word)
+static inline bool is_taken(uint64_t word, uint64_t bytes)
 {
-    return (uint16_t)(word >> USE_SHIFT);
-}
-
-/* The next piece from one end of copy `use`, -1: there is none left. */
-static int64_t take(struct joint_berth *berth, uint16_t use, uint32_t pieces, bool back)
-{
-    uint64_t word = atomic_load_explicit(&berth->word, memory_order_acquire); /* J4 */
-
-    do {
-        if (use_of(word) != use || taken_front(word) + taken_back(word) >= pieces)
-            return -1;
-    } while (!atomic_compare_exchange_weak_explicit(&berth->word, &word,
-                                                    word + (back ? UINT64_C(1) << COUNT_BITS : 1),
-                                                    memory_order_acquire, memory_order_acquire));
-    return back ? (int64_t)(pieces - 1 - taken_back(word)) : (int64_t)taken_front(word);
+    return taken_front(word) + taken_back(word) >= pieces_of(bytes);
 }
 
 /* Between this task's memory and another one's. 0 or negative errno. */
@@ -124,44 +109,65 @@ static struct joint_berth *berth_of(const struct shm_port *port, size_t index)
     return segment_berths(segment, segment->self, port->port.params.offset) + index;
 }
 
-static uint16_t current_use(const struct joint_berth *berth)
+/* A guest of a context that was here before may have a piece in hand. */
+static bool is_free(const struct joint_berth *berth)
 {
-    return use_of(atomic_load_explicit(&berth->word, memory_order_relaxed));
+    uint64_t word = atomic_load_explicit(&berth->word, memory_order_relaxed);
+
+    return atomic_load_explicit(&berth->returned, memory_order_acquire) ==
+           taken_back(word); /* J2 */
 }
 
 /* Nobody has taken a piece yet. */
-static uint16_t open_berth(struct joint_berth *berth)
+static void open_berth(struct joint_berth *berth, const struct joint_copy *copy, uint32_t guest)
 {
-    uint16_t use = (uint16_t)(current_use(berth) + 1);
+    uint64_t use = (atomic_load_explicit(&berth->word, memory_order_relaxed) >> USE_SHIFT) + 1;
 
+    atomic_store_explicit(&berth->guest, guest, memory_order_release); /* J5 */
+    atomic_store_explicit(&berth->put, copy->put, memory_order_release);
+    atomic_store_explicit(&berth->here, (uint64_t)(uintptr_t)copy->local, memory_order_release);
+    atomic_store_explicit(&berth->there, copy->remote, memory_order_release);
+    atomic_store_explicit(&berth->bytes, copy->bytes, memory_order_release);
     atomic_store_explicit(&berth->returned, 0, memory_order_relaxed);
     atomic_store_explicit(&berth->failed, 0, memory_order_relaxed);
-    atomic_store_explicit(&berth->word, (uint64_t)use << USE_SHIFT, memory_order_release); /* J3 */
-    return use;
+    atomic_store_explicit(&berth->word, use << USE_SHIFT, memory_order_release); /* J3 */
 }
 
 /* Nobody takes a piece any more. Returns how many the guest has had. */
 static uint32_t close_berth(struct joint_berth *berth)
 {
-    uint64_t shut = (uint64_t)current_use(berth) << USE_SHIFT | COUNT_MASK;
-
-    return taken_back(atomic_exchange_explicit(&berth->word, shut, memory_order_acq_rel));
+    return taken_back(atomic_fetch_or_explicit(&berth->word, COUNT_MASK, memory_order_acq_rel));
 }
 
-static int invite(struct shm_path *path, const struct joint_copy *copy, size_t index, uint16_t use)
+/* The same, unless somebody has begun, who was led here by an earlier invitation. */
+static bool withdraw(struct joint_berth *berth)
 {
-    const struct invitation what = {
-        .owner = (uint64_t)(uintptr_t)copy->local,
-        .guest = copy->remote,
-        .bytes = copy->bytes,
-    };
+    uint64_t word = atomic_load_explicit(&berth->word, memory_order_relaxed);
+
+    return taken_back(word) == 0 &&
+           atomic_compare_exchange_strong_explicit(&berth->word, &word, word | COUNT_MASK,
+                                                   memory_order_acq_rel, memory_order_relaxed);
+}
+
+/* The next piece from the front, -1: there is none left. */
+static int64_t take_front(struct joint_berth *berth, uint64_t bytes)
+{
+    uint64_t word = atomic_load_explicit(&berth->word, memory_order_relaxed);
+
+    do {
+        if (is_taken(word, bytes))
+            return -1;
+    } while (!atomic_compare_exchange_weak_explicit(&berth->word, &word, word + 1,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return taken_front(word);
+}
+
+static int invite(struct shm_path *path, size_t index)
+{
     const struct packet packet = {
         .head = {.protocol = PROTOCOL_JOINT,
-                 .meta_words = sizeof(what) / 8,
-                 .dispatch = copy->put,
                  .origin = path->path.port->params.endpoint,
-                 .aux = (uint32_t)use << 16 | (uint32_t)index},
-        .meta = &what,
+                 .aux = (uint32_t)index},
     };
 
     return shm_am(&path->path, &packet);
@@ -196,13 +202,15 @@ bool joint_begin(struct shm_path *path, const struct joint_copy *what)
         path->alone--;
         return false;
     }
-    while (joint->copies[index].path != NULL)
+    while (index < JOINT_BERTHS &&
+           (joint->copies[index].path != NULL || !is_free(berth_of(port, index))))
         index++;
-    berth = berth_of(port, index);
-    if (invite(path, what, index, open_berth(berth)) != 0) {
-        close_berth(berth);
+    if (index == JOINT_BERTHS)
         return false;
-    }
+    berth = berth_of(port, index);
+    open_berth(berth, what, path->path.endpoint);
+    if (invite(path, index) != 0 && withdraw(berth))
+        return false;
     joint->copies[index] = *what;
     joint->copies[index].path = path;
     joint->count++;
@@ -243,7 +251,7 @@ static bool step(struct shm_port *port, struct joint_copy *copy)
     struct joint_berth *berth = berth_of(port, (size_t)(copy - port->joint.copies));
 
     if (!copy->ended) {
-        int64_t index = take(berth, current_use(berth), pieces_of(copy->bytes), false);
+        int64_t index = take_front(berth, copy->bytes);
         int error = index < 0 ? 0 : copy_own(copy, index);
 
         if (index >= 0 && error == 0)
@@ -254,10 +262,11 @@ static bool step(struct shm_port *port, struct joint_copy *copy)
         if (!shm_member_is_dead(port, copy->path->member))
             return false;
         copy->error = -EPIPE;
+        atomic_store_explicit(&berth->returned, copy->back, memory_order_relaxed);
     }
     if (copy->error == 0 && atomic_load_explicit(&berth->failed, memory_order_relaxed) != 0) {
         /* What the guest could not copy may work from here, else this task learns why. */
-        open_berth(berth);
+        open_berth(berth, copy, NOBODY);
         copy->ended = false;
         return true;
     }
@@ -267,46 +276,79 @@ static bool step(struct shm_port *port, struct joint_copy *copy)
 
 /* ---- the guest ---- */
 
-void joint_invited(struct shm_port *port, const struct packet_header *head, const void *body)
+static bool is_guest(const struct joint *joint, const struct joint_berth *berth)
+{
+    struct list *item;
+
+    list_for_each (item, &joint->guests)
+        if (list_entry(item, struct joint_guest, link)->berth == berth)
+            return true;
+    return false;
+}
+
+void joint_invited(struct shm_port *port, const struct packet_header *head)
 {
     struct shm_device *device = port->device;
     uint32_t offset = head->origin >> 24;
-    uint32_t index = head->aux & 0xffffu;
     int64_t member = shm_member_of(device, head->origin & 0xffffffu);
+    struct joint_berth *berth;
     struct joint_guest *guest;
 
-    if (packet_meta_bytes(head) != sizeof(struct invitation) || member < 0 ||
-        offset >= device->segment->layout.contexts || index >= JOINT_BERTHS) {
+    if (member < 0 || offset >= device->segment->layout.contexts || head->aux >= JOINT_BERTHS) {
         port->port.params.counters[DEVICE_DROPPED]++;
         return;
     }
-    if (port->joint.count != 0)
-        return; /* both are busy, see joint.h */
+    berth = segment_berths(device->segment, (uint32_t)member, offset) + head->aux;
+    if (port->joint.count != 0 || is_guest(&port->joint, berth))
+        return; /* both are busy, see joint.h; or it will be seen */
     guest = shm_copy_probe(device, (uint32_t)member) ? malloc(sizeof(*guest)) : NULL;
     if (guest == NULL)
         return;
     *guest = (struct joint_guest){
-        .berth = segment_berths(device->segment, (uint32_t)member, offset) + index,
+        .berth = berth,
         .pid = segment_member(device->segment, (uint32_t)member)->pid,
-        .use = (uint16_t)(head->aux >> 16),
-        .put = head->dispatch != 0,
     };
-    memcpy(&guest->what, body, sizeof(guest->what));
     list_push_back(&port->joint.guests, &guest->link);
+}
+
+static struct offer read_offer(const struct joint_berth *berth)
+{
+    return (struct offer){
+        .guest = atomic_load_explicit(&berth->guest, memory_order_acquire), /* J6 */
+        .put = atomic_load_explicit(&berth->put, memory_order_acquire) != 0,
+        .here = atomic_load_explicit(&berth->here, memory_order_acquire),
+        .there = atomic_load_explicit(&berth->there, memory_order_acquire),
+        .bytes = atomic_load_explicit(&berth->bytes, memory_order_acquire),
+    };
+}
+
+/* The next piece from the back of what `self` is invited to, -1: there is none. */
+static int64_t take_back(struct joint_berth *berth, uint32_t self, struct offer *offer)
+{
+    uint64_t word = atomic_load_explicit(&berth->word, memory_order_acquire); /* J4 */
+
+    do {
+        *offer = read_offer(berth);
+        if (offer->guest != self || is_taken(word, offer->bytes))
+            return -1;
+    } while (!atomic_compare_exchange_weak_explicit(&berth->word, &word,
+                                                    word + (UINT64_C(1) << COUNT_BITS),
+                                                    memory_order_acq_rel, memory_order_acquire));
+    return (int64_t)pieces_of(offer->bytes) - 1 - taken_back(word);
 }
 
 static void help(struct shm_port *port, struct joint_guest *guest)
 {
-    const struct invitation *what = &guest->what;
-    int64_t index = take(guest->berth, guest->use, pieces_of(what->bytes), true);
+    struct offer offer;
+    int64_t index = take_back(guest->berth, port->port.params.endpoint, &offer);
 
     if (index < 0) {
         list_remove(&guest->link);
         free(guest);
         return;
     }
-    if (copy_indexed(guest->pid, !guest->put, what->guest, what->owner, what->bytes, index) == 0)
-        port->port.params.counters[DEVICE_HELPED] += piece_at(what->bytes, index);
+    if (copy_indexed(guest->pid, !offer.put, offer.there, offer.here, offer.bytes, index) == 0)
+        port->port.params.counters[DEVICE_HELPED] += piece_at(offer.bytes, index);
     else
         atomic_store_explicit(&guest->berth->failed, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&guest->berth->returned, 1, memory_order_release); /* J1 */

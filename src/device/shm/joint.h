@@ -10,14 +10,20 @@
  * where both sides of an exchange helped each other, 4 MiB took 990 us instead of 700 (allgather of
  * two tasks, an Intel Xeon, 2026-11-23; the cause is not known).
  *
- * Who has which piece is one word in the segment, in a berth of the owner's context: the number of
- * the copy that the berth is used for, and how many pieces have been taken from either end. Both
- * take a piece by compare-and-exchange. A copy that has ended leaves a word with all pieces taken,
- * so that a late guest finds nothing to do.
+ * What is copied stands in the segment, in a berth of the owner's context. The packet names the
+ * berth only, so that one which is read late, when the copy has ended, leads to what the berth is
+ * used for by then, if anything. Who has which piece is one word there: the number of the copy that
+ * the berth is used for, and how many pieces have been taken from either end. Both take a piece by
+ * compare-and-exchange. A copy that has ended leaves a word with all pieces taken, so that a late
+ * guest finds nothing to do, and the berth is used again when the guest has returned all it took.
+ * The number tells a guest which has read of one copy from the next: it would have to be stopped
+ * there, and the owner make 2^32 copies in the meantime.
  *
  * Memory order: J1 (release addition to `returned` by the guest) pairs with J2 (acquire load by the
  * owner): who sees a piece as returned sees its bytes, and whether it failed. J3 (release store of
- * `word` for a new copy) pairs with J4 (acquire load by the guest): `returned` is 0 before.
+ * `word` for a new copy) pairs with J4 (acquire load by the guest): it sees that copy or a later
+ * one, and `returned` is 0 before. J5 (release stores of what a later one is) pairs with J6
+ * (acquire loads by the guest): who sees anything of it finds that the word has changed.
  */
 #ifndef LIBPAMI_DEVICE_SHM_JOINT_H
 #define LIBPAMI_DEVICE_SHM_JOINT_H
@@ -51,10 +57,15 @@ struct transfer;
 
 /* In the segment. */
 struct joint_berth {
-    /* use << 48 | pieces taken from the back << 24 | from the front */
+    /* use << 32 | pieces taken from the back << 16 | from the front */
     CACHE_ALIGNED _Atomic uint64_t word;
     _Atomic uint32_t returned; /* guest: pieces that it has done with */
     _Atomic uint32_t failed;   /* guest: one of these was not copied */
+    _Atomic uint32_t guest;    /* the endpoint that is invited; UINT32_MAX: nobody */
+    _Atomic uint32_t put;      /* the owner writes to the guest's memory, else it reads that */
+    _Atomic uint64_t here;     /* where the copy is in the owner's memory ... */
+    _Atomic uint64_t there;    /* ... and in the guest's */
+    _Atomic uint64_t bytes;
 };
 
 /* What the owner knows of a copy. */
@@ -80,7 +91,7 @@ struct joint {
 bool joint_begin(struct shm_path *path, const struct joint_copy *what);
 
 /* An invitation has come. */
-void joint_invited(struct shm_port *port, const struct packet_header *head, const void *body);
+void joint_invited(struct shm_port *port, const struct packet_header *head);
 
 /* A piece of each own copy; where there is none, one of somebody else's. Returns the events. */
 int joint_advance(struct shm_port *port);

@@ -354,10 +354,10 @@ static void drop(struct shm_port *port, const struct packet_header *head)
         log_warn("dropped a malformed packet from endpoint %u", head->origin);
 }
 
-static void deliver_own(struct shm_port *port, const struct packet_header *head, const char *body)
+static void deliver_own(struct shm_port *port, const struct packet_header *head)
 {
     if (head->protocol != PROTOCOL_LANE)
-        joint_invited(port, head, body);
+        joint_invited(port, head);
     else if (shm_lane_begin(port, head, false) != 0)
         drop(port, head);
 }
@@ -405,7 +405,7 @@ HOT static inline void deliver(struct shm_port *port, struct slot *slot)
     else if (unlikely(body > SLOT_INLINE))
         deliver_chunk(port, &head, slot, body);
     else if (unlikely(head.protocol >= PROTOCOL_JOINT))
-        deliver_own(port, &head, slot->body);
+        deliver_own(port, &head);
     else
         port->port.params.deliver(port->port.params.context, &head, slot->body);
 }
@@ -436,7 +436,7 @@ HOT static void deliver_shuttle(struct shm_port *port, struct shuttle *shuttle)
     shuttle_heard(shuttle, 1, sent_by_lane(shuttle));
     port->shuttling = shuttle;
     if (unlikely(head.protocol >= PROTOCOL_JOINT))
-        deliver_own(port, &head, body);
+        deliver_own(port, &head);
     else
         port->port.params.deliver(port->port.params.context, &head, body);
     port->shuttling = NULL;
