@@ -178,6 +178,7 @@ static int submit(struct p2p *p2p, struct send *send, struct packet *packet)
 
     /* A data function of the user may end the process: nobody must send for us then. */
     before = context_bar(p2p->context);
+    p2p_distrust(p2p);
     error = send->op.path->am(send->op.path, packet);
     context_unbar(p2p->context, before);
 

@@ -222,6 +222,13 @@ struct p2p {
     uint32_t owed;          /* ... this answer, after the callback that runs; 0: no answer */
 };
 
+/* Before a function of the program that is no dispatch function runs within a pass: it may unmap
+ * what rmw.c has found writable. */
+static inline void p2p_distrust(struct p2p *p2p)
+{
+    p2p->probed_moment = 0;
+}
+
 /* Around a callback that the peer, or a packet's sender, is to have an answer for even if it never
  * returns. */
 static inline void p2p_owe(struct p2p *p2p, struct peer *peer, uint32_t answer)

@@ -70,6 +70,7 @@ void receive_tell(struct p2p *p2p, struct peer *peer, const pami_recv_t *recv, u
 
     if (recv->local_fn == NULL)
         return;
+    p2p_distrust(p2p);
     p2p_owe(p2p, peer, result == PAMI_SUCCESS ? answer : 0);
     recv->local_fn(p2p->context, recv->cookie, result);
     p2p->owed = 0;

@@ -66,8 +66,10 @@ static char *landing(struct receive *receive, size_t *room)
 /* `moved` more bytes are where landing said. True when the message is complete. */
 static bool landed(struct receive *receive, size_t moved)
 {
-    if (receive->target == NULL && receive->sinking)
+    if (receive->target == NULL && receive->sinking) {
+        p2p_distrust(receive->context->p2p);
         type_sink_write(&receive->sink, receive->bounce, moved);
+    }
     receive->data_got += moved;
     return receive->data_got == receive->data_bytes && receive->lead_got == receive->lead;
 }

@@ -369,8 +369,8 @@ static void answer(struct p2p *p2p, struct peer *peer, uint32_t target, uint64_t
 
 /*
  * May the word be accessed for this? Variables of the program always may. Any other page that was
- * found writable is not asked about again while nothing of the program can have run on this thread:
- * what another thread unmaps meanwhile could also go between the question and the access.
+ * found writable is not asked about again while nothing of the program can have run on this thread
+ * (see p2p_distrust): what another thread unmaps could also go between the question and the access.
  */
 static bool is_accessible(struct p2p *p2p, void *word, const struct atomic_request *request)
 {

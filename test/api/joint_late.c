@@ -6,9 +6,7 @@
  *
  * Run: tasks=2 env="PAMI_SHM_JOINT_COPY=on" timeout=60
  */
-#include <signal.h>
-
-#include "rma.h"
+#include "turns.h"
 
 enum {
     BYTES = 65536,
@@ -18,27 +16,7 @@ enum {
 };
 
 static struct job job;
-static volatile sig_atomic_t turn;
-static pid_t pids[2];
 static unsigned char *windows[2], *source;
-
-static void on_signal(int number)
-{
-    (void)number;
-    turn = 1;
-}
-
-static void give_turn(void)
-{
-    CHECK(kill(pids[1 - job.task], SIGUSR1) == 0);
-}
-
-static void wait_turn(void)
-{
-    while (!turn)
-        test_sleep(0.0001);
-    turn = 0;
-}
 
 static void start(struct rma *op, void *to)
 {
@@ -64,13 +42,13 @@ static void read_often(void)
         start(&op, old);
         WAIT(&job, op.done == 1);
     }
-    give_turn();
-    wait_turn();
+    turns_give();
+    turns_wait();
     memset(old, 0xee, BYTES);
     memset(new, 0xee, BYTES);
     start(&op, new);
-    give_turn();
-    wait_turn();
+    turns_give();
+    turns_wait();
     WAIT(&job, op.done == 1);
     CHECK_SIZE(test_differs(new, BYTES, 1, 0), BYTES);
     CHECK(test_all(old, BYTES, 0xee));
@@ -80,27 +58,21 @@ static void read_often(void)
 
 static void compute(void)
 {
-    wait_turn();
-    for (int i = 0; i < 6; i++)
-        test_advance(job.context[0], 1);
-    give_turn();
-    wait_turn();
-    for (int i = 0; i < 2000; i++)
-        test_advance(job.context[0], 1);
-    give_turn();
+    turns_wait();
+    turns_look(job.context[0], 6);
+    turns_give();
+    turns_wait();
+    turns_look(job.context[0], 2000);
+    turns_give();
 }
 
 int main(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
-
-    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
     job_start(&job, "joint_late", 1);
     rma_open(&job);
     source = test_alloc(BYTES);
     test_fill(source, BYTES, job.task, 0);
-    pids[job.task] = getpid();
-    rma_share(&job, &pids[job.task], sizeof pids[0], pids);
+    turns_open(&job);
     rma_share(&job, &source, sizeof source, windows);
     if (job.task == 0)
         read_often();
