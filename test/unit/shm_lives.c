@@ -402,6 +402,81 @@ static void test_late(void **state)
     }
 }
 
+static uint32_t lives_to_pass;
+
+/* A data function that takes its time; OTHER's packet lies behind the one that is filled. */
+static void fill_slowly(void *to, const struct packet *packet)
+{
+    const struct packet behind = {.head = {.origin = endpoint_make(0, OTHER)}};
+    struct path *path;
+
+    memset(to, 0, packet->head.payload_bytes);
+    assert_int_equal(device->ops->path_open(sides[OTHER].port, endpoint_make(0, THERE), 0, &path),
+                     0);
+    assert_int_equal(path->am(path, &behind), 0);
+    for (uint32_t i = 0; i < lives_to_pass; i++) {
+        close_side(THERE);
+        open_side(THERE);
+    }
+}
+
+static void not_delivered(void)
+{
+    fail_msg("a packet of an earlier life was delivered");
+}
+
+/* The same when the packets' mark has come round meanwhile, by the ring and by a lane. */
+static void slow_sender(uint32_t before, size_t bytes)
+{
+    const struct packet packet = {
+        .head = {.origin = endpoint_make(0, HERE), .payload_bytes = (uint16_t)bytes},
+        .fill = fill_slowly,
+    };
+
+    meanwhile = not_delivered;
+    for (lives_to_pass = 1; lives_to_pass <= 9; lives_to_pass++) {
+        struct path *path;
+
+        open_side(OTHER);
+        open_side(THERE);
+        path = open_path();
+        for (uint32_t i = 0; i < before; i++)
+            assert_int_equal(send_packet(path, i, 8), 0);
+        advance(THERE);
+        assert_int_equal(container_of(path, struct shm_path, path)->lane.lane != NULL, before != 0);
+        sides[THERE].delivered = 0;
+        assert_int_equal(path->am(path, &packet), 0);
+        advance(THERE);
+        assert_int_equal(sides[THERE].delivered, 0);
+        assert_int_equal(sides[THERE].counters[DEVICE_STALE], before == 0 ? 2 : 1);
+        tend();
+        tend();
+        assert_int_equal(send_packet(open_path(), 1, 8), 0);
+        advance(THERE);
+        assert_int_equal(sides[THERE].delivered, 1);
+        close_side(HERE);
+        close_side(OTHER);
+        device->ops->tend(sides[THERE].port, on_gone); /* the lane is free again */
+        close_side(THERE);
+        memset(sides, 0, sizeof sides);
+        open_side(HERE);
+    }
+}
+
+static void test_slow(void **state)
+{
+    (void)state;
+    slow_sender(0, 8);
+    slow_sender(0, LARGE);
+}
+
+static void test_slow_in_lane(void **state)
+{
+    (void)state;
+    slow_sender(LANE_AFTER + 2, 8);
+    slow_sender(LANE_AFTER + 2, LARGE);
+}
+
 /* A sender that is made again: what its first life has put into a lane comes first. */
 static void test_sender(void **state)
 {
@@ -501,6 +576,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_behind, setup, teardown),
         cmocka_unit_test_setup_teardown(test_patience, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_slow, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_slow_in_lane, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sender, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sender_meanwhile, setup, teardown),
         cmocka_unit_test_setup_teardown(test_leave, setup, teardown),

@@ -1,5 +1,5 @@
 /*
- * The rare part of claiming a slot. See inbox.h for the protocol.
+ * The rare parts: claiming a slot, what has been claimed. See inbox.h for the protocol.
  */
 #include "device/shm/inbox.h"
 
@@ -46,4 +46,20 @@ struct slot *inbox_claim_slow(struct inbox_sender *sender)
             catch_up(sender);
     }
     return NULL;
+}
+
+uint64_t inbox_end(const struct inbox *inbox, uint32_t slots)
+{
+    uint64_t head = atomic_load_explicit(&inbox->head, memory_order_relaxed);
+    uint64_t end = head;
+
+    while (end - head < slots) {
+        const struct slot *slot = &inbox->slots[end & (slots - 1)];
+        uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+
+        if ((word & ~UINT64_C(0xffff)) != inbox_word(end))
+            break;
+        end++;
+    }
+    return end;
 }

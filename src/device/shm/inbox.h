@@ -53,6 +53,7 @@ _Static_assert(sizeof(struct slot) == SLOT_BYTES, "slots are two lines");
 
 struct inbox {
     CACHE_ALIGNED _Atomic uint64_t head;     /* consumer: below this all slots are free */
+    uint64_t stale;                          /* consumer: below this all is for earlier lives */
     CACHE_ALIGNED _Atomic uint64_t tail;     /* senders: a hint, never above what is claimed */
     CACHE_ALIGNED _Atomic uint32_t sleeping; /* futex: the consumer wants to be woken */
     _Atomic uint32_t closed;                 /* there is no context, and was or will be none */
@@ -100,6 +101,9 @@ static inline struct slot *inbox_claim(struct inbox_sender *sender)
     }
     return inbox_claim_slow(sender);
 }
+
+/* The index after what has been claimed. For the consumer, who has published its head. */
+uint64_t inbox_end(const struct inbox *inbox, uint32_t slots);
 
 /* Hand the slot last claimed to the consumer. */
 static inline void inbox_publish(struct inbox_sender *sender, struct slot *slot)

@@ -6,8 +6,8 @@
  *
  * Lives: an inbox outlives its context and may get another. It counts those that were destroyed; a
  * path knows the count as of its opening, and packets carry the low bits of that where no endpoint
- * has any. What was meant for an earlier life is dropped, however late it comes. A sender that sees
- * the count change stops, until tend has told the floors above (watch.c).
+ * has any. What was meant for an earlier life is dropped, however late it comes (life.c). A sender
+ * that sees the count change stops, until tend has told the floors above (watch.c).
  *
  * Packets to one endpoint take one way at a time, the inbox's ring or a lane, so their order is
  * kept; beside a lane, answers take a shuttle. How these ways begin and end is in lanes.c.
@@ -94,6 +94,7 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
         atomic_load_explicit(&segment_member(segment, segment->self)->ended, memory_order_relaxed);
     port->port.life = atomic_load_explicit(&inbox->lives, memory_order_relaxed);
     port->life = life_mark(port->port.life);
+    port->stale = inbox->stale;
     error = shm_lanes_init(port);
     if (error == 0)
         error = chunk_pool_init(&port->chunks, segment, params->offset);
@@ -108,38 +109,6 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
     return 0;
 }
 
-/* The task's contexts end. Those that it had before, but not this time, have missed a life: what
- * waits for them has been reported as lost. */
-static void end_last(struct shm_device *device)
-{
-    struct segment *segment = device->segment;
-    uint64_t missed = device->ever & ~device->used;
-
-    for (uint32_t i = 0; i < segment->layout.contexts; i++)
-        if ((missed >> i & 1) != 0)
-            atomic_fetch_add_explicit(&segment_inbox(segment, segment->self, i)->lives, 1,
-                                      memory_order_release);
-    device->used = 0;
-    atomic_fetch_add_explicit(&segment_member(segment, segment->self)->ended, 1,
-                              memory_order_release);
-}
-
-/* The context's life is over. */
-static void end_life(struct shm_port *port)
-{
-    struct shm_device *device = port->device;
-    struct segment_member *self = segment_member(device->segment, device->segment->self);
-    uint32_t ended = atomic_load_explicit(&self->ended, memory_order_relaxed);
-
-    purge(port);
-    inbox_release(&port->reader);
-    atomic_store_explicit(&self->ending, ended + 1, memory_order_release);
-    atomic_store_explicit(&port->reader.inbox->closed, 1, memory_order_release);
-    atomic_fetch_add_explicit(&port->reader.inbox->lives, 1, memory_order_release);
-    if (device->open == 0)
-        end_last(device);
-}
-
 void shm_port_close(struct port *base)
 {
     struct shm_port *port = shm_port_of(base);
@@ -152,7 +121,8 @@ void shm_port_close(struct port *base)
     } else {
         port->device->used |= UINT64_C(1) << base->params.offset;
         port->device->ever |= port->device->used;
-        end_life(port);
+        purge(port);
+        shm_life_end(port);
     }
     while ((item = list_pop_front(&port->paths)) != NULL)
         shm_path_free(list_entry(item, struct shm_path, link));
@@ -187,8 +157,16 @@ static inline struct slot *claim(struct shm_path *path)
     return slot;
 }
 
+/* The life that it is for has ended, four or more ago perhaps. */
+__attribute__((noinline)) static void mark_late(const struct shm_path *path, struct slot *slot)
+{
+    slot->head.words[1] ^= path->mark ^ life_mark(lives_of(path) - 1);
+}
+
 static inline void publish(struct shm_path *path, struct slot *slot)
 {
+    if (unlikely(lives_of(path) != path->path.life))
+        mark_late(path, slot);
     TSAN_RELEASE(slot);
     if (likely(path->lane.lane != NULL)) {
         lane_publish(&path->lane, slot);
@@ -233,6 +211,8 @@ static inline int send_in_shuttle(struct shm_path *path, const struct packet *pa
     TSAN_ACQUIRE(slot);
     shm_head_write(slot, &packet->head, path->mark);
     packet_write_body(slot->body, packet);
+    if (unlikely(lives_of(path) != path->path.life))
+        mark_late(path, slot);
     TSAN_RELEASE(slot);
     shuttle_publish(&path->shuttle, path->lane.tail);
     return 0;
@@ -496,12 +476,33 @@ static bool advance_leaving(struct shm_port *port, int *count)
     return whole;
 }
 
+/* Up to `most` packets that were claimed before this life, whatever their marks say. */
+__attribute__((noinline)) static uint32_t drop_from_ring(struct shm_port *port, uint32_t most)
+{
+    uint32_t lanes = port->lane_count;
+    uint32_t count = 0;
+
+    while (count < most && port->lane_count == lanes && port->reader.head < port->stale) {
+        struct slot *slot = inbox_head(&port->reader);
+        struct packet_header head;
+
+        packet_header_copy(&head, &slot->head);
+        head.origin &= (UINT32_C(1) << LIFE_SHIFT) - 1;
+        deliver_stale(port, slot, &head);
+        inbox_consume(&port->reader);
+        count++;
+    }
+    return count;
+}
+
 /* Up to `most` packets, or to one by which a lane begins. Returns how many. */
 static uint32_t deliver_from_ring(struct shm_port *port, uint32_t most)
 {
     uint32_t lanes = port->lane_count;
     uint32_t count = 0;
 
+    if (unlikely(port->reader.head < port->stale))
+        return drop_from_ring(port, most);
     port->delivering_ring = true;
     while (count < most && port->lane_count == lanes) {
         deliver(port, inbox_head(&port->reader));

@@ -1,8 +1,8 @@
 /*
  * The shm device's objects, shared by its files: shm.c (device), port.c (ports: moving packets),
- * path.c (destinations), lanes.c (ways there), copy.c (single copy), joint.c (one that two tasks
- * make), heap.c (the shared heap, as the device has it), watch.c (who has died), sleep.c (waiting
- * and waking).
+ * life.c (the end of one), path.c (destinations), lanes.c (ways there), copy.c (single copy),
+ * joint.c (one that two tasks make), heap.c (the shared heap, as the device has it), watch.c (who
+ * has died), sleep.c (waiting and waking).
  */
 #ifndef LIBPAMI_DEVICE_SHM_SHM_H
 #define LIBPAMI_DEVICE_SHM_SHM_H
@@ -49,6 +49,7 @@ struct shm_port {
     struct shm_device *device;
     struct inbox_reader reader;
     uint64_t life;             /* the mark that packets for this context carry */
+    uint64_t stale;            /* in the ring, below this: for the contexts before */
     uint32_t ended;            /* the task's contexts before this one, see path.c */
     struct lane_reader *lanes; /* those in use, lane_count of them */
     uint32_t lane_count;
@@ -138,6 +139,10 @@ int shm_advance(struct port *port);
 void shm_interrupt(struct port *port);
 bool shm_put_back(struct port *port);
 bool shm_pending(struct port *port);
+
+/* life.c */
+/* The context's life is over, and what it could read has been read. */
+void shm_life_end(struct shm_port *port);
 
 /* lanes.c */
 /* Lanes that were in use when the context was destroyed the last time still are. */
