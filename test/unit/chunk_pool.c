@@ -63,7 +63,7 @@ static void exhaustion(void **state)
     assert_int_equal(chunk_pool_init(&pool, segment, 0), 0);
     for (int round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < CHUNKS; i++) {
-            chunks[i] = chunk_get(&pool, 7);
+            chunks[i] = chunk_get(&pool, i);
             assert_non_null(chunks[i]);
             assert_int_equal((uintptr_t)chunks[i]->data % CACHE_LINE, 0);
             memset(chunks[i]->data, (int)i, BYTES);
@@ -94,7 +94,7 @@ static void any_order(void **state)
     for (int step = 0; step < 50000; step++) {
         random = random * 1664525u + 1013904223u;
         if (count < CHUNKS && (random >> 30) != 0) {
-            out[count] = chunk_get(&pool, 0);
+            out[count] = chunk_get(&pool, (uint32_t)step);
             assert_non_null(out[count]);
             for (uint32_t k = 0; k < count; k++)
                 assert_ptr_not_equal(out[count], out[k]);
@@ -102,7 +102,7 @@ static void any_order(void **state)
         } else if (count > 0) {
             uint32_t which = (random >> 8) % count;
 
-            assert_true(count < CHUNKS || chunk_get(&pool, 0) == NULL);
+            assert_true(count < CHUNKS || chunk_get(&pool, UINT32_MAX) == NULL);
             chunk_release(out[which], use_of(out[which]));
             out[which] = out[--count];
         }
@@ -152,6 +152,38 @@ static void quiet_exchange(void **state)
     segment_unmake(segment);
 }
 
+/* Who does not read has all but one, and that is for those who have none. */
+static void last(void **state)
+{
+    struct segment *segment = segment_make(CHUNKS);
+    struct chunk_pool pool;
+    struct chunk *slow[CHUNKS], *chunk;
+
+    (void)state;
+    assert_int_equal(chunk_pool_init(&pool, segment, 0), 0);
+    chunk = chunk_get(&pool, 8); /* comes back as the oldest */
+    for (uint32_t i = 0; i < CHUNKS - 2; i++) {
+        slow[i] = chunk_get(&pool, 7);
+        assert_non_null(slow[i]);
+    }
+    for (int i = 0; i < 10; i++) {
+        assert_null(chunk_get(&pool, 8)); /* it has one, the last is for others */
+        chunk_release(chunk, use_of(chunk));
+        if (i == 0)
+            assert_non_null(slow[CHUNKS - 2] = chunk_get(&pool, 7));
+        assert_null(chunk_get(&pool, 7));
+        chunk = chunk_get(&pool, 8);
+        assert_non_null(chunk);
+        assert_null(chunk_get(&pool, 7));
+        assert_null(chunk_get(&pool, 9));
+    }
+    chunk_release(slow[3], use_of(slow[3]));
+    assert_null(chunk_get(&pool, 7));
+    assert_ptr_equal(chunk_get(&pool, 9), slow[3]);
+    chunk_pool_finish(&pool);
+    segment_unmake(segment);
+}
+
 /* The next life of a context knows what receivers still hold from the last one. */
 static void reopened(void **state)
 {
@@ -169,21 +201,21 @@ static void reopened(void **state)
     chunk_pool_finish(&pool);
     assert_int_equal(chunk_pool_init(&pool, segment, 0), 0);
     for (int i = 0; i < 2; i++) {
-        struct chunk *chunk = chunk_get(&pool, 0);
+        struct chunk *chunk = chunk_get(&pool, (uint32_t)i);
 
         assert_non_null(chunk);
         assert_true(chunk != held[0] && chunk != held[1]);
     }
     chunk_reclaim(&pool, 4);
-    assert_null(chunk_get(&pool, 0));
+    assert_null(chunk_get(&pool, 9));
     chunk_reclaim(&pool, 5);
-    assert_ptr_equal(chunk_get(&pool, 0), held[0]);
-    assert_null(chunk_get(&pool, 0));
+    assert_ptr_equal(chunk_get(&pool, 9), held[0]);
+    assert_null(chunk_get(&pool, 9));
     chunk_release_late(held[0], uses[0]);
-    assert_null(chunk_get(&pool, 0));
+    assert_null(chunk_get(&pool, 9));
     chunk_release(held[1], uses[1]);
-    assert_ptr_equal(chunk_get(&pool, 0), held[1]);
-    assert_null(chunk_get(&pool, 0));
+    assert_ptr_equal(chunk_get(&pool, 8), held[1]);
+    assert_null(chunk_get(&pool, 9));
     chunk_pool_finish(&pool);
     segment_unmake(segment);
 }
@@ -200,14 +232,14 @@ static void reclaimed(void **state)
     assert_int_equal(chunk_pool_init(&pool, segment, 0), 0);
     for (uint32_t i = 0; i < CHUNKS / 2; i++) {
         gone[i] = chunk_get(&pool, 5);
-        alive[i] = chunk_get(&pool, 6);
+        alive[i] = chunk_get(&pool, 10 + i);
         uses[i] = use_of(gone[i]);
     }
     chunk_reclaim(&pool, 4);
     assert_null(chunk_get(&pool, 6));
     chunk_reclaim(&pool, 5);
     for (uint32_t i = 0; i < CHUNKS / 2; i++) {
-        struct chunk *chunk = chunk_get(&pool, 6);
+        struct chunk *chunk = chunk_get(&pool, 30 + i);
 
         assert_non_null(chunk);
         for (uint32_t k = 0; k < CHUNKS / 2; k++)
@@ -287,7 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exhaustion),     cmocka_unit_test(any_order), cmocka_unit_test(unget),
         cmocka_unit_test(quiet_exchange), cmocka_unit_test(reopened),  cmocka_unit_test(reclaimed),
-        cmocka_unit_test(another_thread),
+        cmocka_unit_test(another_thread), cmocka_unit_test(last),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

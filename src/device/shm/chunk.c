@@ -76,17 +76,26 @@ static void collect(struct chunk_pool *pool)
     }
 }
 
+static bool holds_some(const struct chunk_pool *pool, uint32_t endpoint)
+{
+    for (uint32_t i = 0; i < pool->sent_count; i++)
+        if (chunk_at(pool, pool->sent[(pool->sent_head + i) % pool->count])->dest == endpoint)
+            return true;
+    return false;
+}
+
 struct chunk *chunk_get(struct chunk_pool *pool, uint32_t endpoint)
 {
     struct chunk *chunk;
     uint32_t index;
 
-    if (pool->sent_count != 0 && is_free(pool, pool->sent[pool->sent_head])) {
+    if (pool->sent_count != 0 && pool->free_count != 0 &&
+        is_free(pool, pool->sent[pool->sent_head])) {
         index = sent_pop(pool);
     } else {
-        if (pool->free_count == 0)
+        if (pool->free_count <= 1)
             collect(pool);
-        if (pool->free_count == 0)
+        if (pool->free_count == 0 || (pool->free_count == 1 && holds_some(pool, endpoint)))
             return NULL;
         index = pool->free[--pool->free_count];
     }

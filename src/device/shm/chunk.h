@@ -42,8 +42,9 @@ struct chunk_pool {
 int chunk_pool_init(struct chunk_pool *pool, struct segment *segment, uint32_t offset);
 void chunk_pool_finish(struct chunk_pool *pool);
 
-/* A free chunk for a packet to `endpoint`, NULL when receivers hold them all. It counts as sent
- * from now on. */
+/* A free chunk for a packet to `endpoint`, NULL when receivers hold them all. The last one is for
+ * endpoints that hold none, so that one which does not read leaves something to the others. It
+ * counts as sent from now on. */
 struct chunk *chunk_get(struct chunk_pool *pool, uint32_t endpoint);
 
 /* The endpoint has gone: take back what it holds. */

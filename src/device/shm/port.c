@@ -24,7 +24,8 @@
 /* Packets delivered per advance and ring at most. */
 #define ADVANCE_BATCH 32
 
-/* A pool whose chunks are all out costs a look at a line of each: once for so many packets. */
+/* A pool whose chunks are all out costs a look at a line of each: once for so many packets of a
+ * path, which may have one where another one has enough. */
 #define STARVED_LOOK 8u
 
 static inline uint32_t lives_of(const struct shm_path *path)
@@ -183,11 +184,11 @@ static int send_in_chunk(struct shm_path *path, const struct packet *packet)
     struct chunk *chunk = NULL;
     struct slot *slot;
 
-    if (likely(port->starved == 0)) {
+    if (likely(path->starved == 0)) {
         chunk = chunk_get(&port->chunks, path->path.endpoint);
-        port->starved = chunk == NULL ? STARVED_LOOK : 0;
+        path->starved = chunk == NULL ? STARVED_LOOK : 0;
     } else {
-        port->starved--;
+        path->starved--;
     }
     if (chunk == NULL)
         return path->path.closed ? -EPIPE : -ENOBUFS;

@@ -60,7 +60,6 @@ struct shm_port {
     struct pacing pacing;
     struct gauge chunk_gauge;
     struct chunk_pool chunks;
-    uint32_t starved; /* packets until the pool, which was empty, is looked through again */
     struct joint joint;
     uint32_t was_closed; /* the inbox, before */
     struct list paths;
@@ -78,6 +77,7 @@ struct shm_path {
     uint64_t mark;      /* of the life that the path leads to */
     uint64_t patience;  /* clock_now_ns: how long it waits for a task that is behind */
     uint32_t countdown; /* packets before the next try to get a lane */
+    uint32_t starved;   /* packets until the pool, which gave no chunk, is looked through again */
     uint32_t lane_life; /* of the destination, when it was taken */
     bool shuttled;      /* there is a shuttle, or was one */
     uint32_t shy;       /* invitations to joint copies that nobody took up, in a row */
