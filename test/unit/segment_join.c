@@ -1,6 +1,7 @@
 /*
  * The node segment among processes of one host: all see the same memory, no two contexts overlap,
- * strangers get nothing, a task that does not come is named in time, and nothing is left behind.
+ * strangers get nothing, a task that does not come is named in time, a maker that cannot serve says
+ * so, and nothing is left behind.
  *
  * The launcher is played by a page that the processes share.
  *
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -330,6 +332,41 @@ static void maker_is_gone(void **state)
     all_good(&pid, 1);
 }
 
+/* The maker has descriptors for the file and the listener, and none for who comes. */
+static void make_with_few(uint32_t task)
+{
+    struct segment *segment = NULL;
+    char why[256] = "";
+    int next = dup(STDERR_FILENO);
+    struct rlimit limit = {(rlim_t)next + 2, (rlim_t)next + 2};
+
+    close(next);
+    expect(next >= 0 && setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+    expect(open_segment(task, 2, &segment, why, sizeof why) == -EMFILE, "not EMFILE");
+    expect(segment == NULL && strstr(why, strerror(EMFILE)) != NULL, why);
+}
+
+static void join_nobody(uint32_t task)
+{
+    struct segment *segment = NULL;
+    char why[256] = "";
+
+    expect(open_segment(task, 2, &segment, why, sizeof why) < 0, "joined");
+    expect(segment == NULL && strstr(why, "task 0") != NULL, why);
+}
+
+static void few_descriptors(void **state)
+{
+    pid_t pids[2];
+
+    (void)state;
+    assert_int_equal(option_set(OPT_BOOTSTRAP_TIMEOUT, "5"), 0);
+    pids[0] = start(make_with_few, 0);
+    pids[1] = start(join_nobody, 1);
+    all_good(pids, 2);
+    assert_false(socket_is_left());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +375,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(strangers, board_new, board_remove),
         cmocka_unit_test_setup_teardown(missing, board_new, board_remove),
         cmocka_unit_test_setup_teardown(maker_is_gone, board_new, board_remove),
+        cmocka_unit_test_setup_teardown(few_descriptors, board_new, board_remove),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

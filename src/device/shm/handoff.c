@@ -176,8 +176,12 @@ int handoff_serve(int listener, int fd, uint32_t members, double seconds, uint32
         if (error != 0)
             break;
         connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (connection < 0)
+        if (connection < 0) {
+            /* Who left before being heard. Anything else would be the same again at once. */
+            if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN)
+                error = -errno;
             continue;
+        }
         member = serve_one(connection, fd, members, end);
         if (member > 0 && !served[member]) {
             served[member] = true;
