@@ -367,6 +367,61 @@ static void few_descriptors(void **state)
     assert_false(socket_is_left());
 }
 
+/* ---- a number that is used again ---- */
+
+static void join_and_wait(uint32_t task)
+{
+    struct segment *segment = NULL;
+    char why[256] = "";
+
+    expect(open_segment(task, 2, &segment, why, sizeof why) == 0, why);
+    while (atomic_load(&board->arrived) != UINT32_MAX)
+        sched_yield();
+    close(dup(segment->fd)); /* which gives up the lock */
+    pause();
+}
+
+static void used_again(void **state)
+{
+    struct segment *segment = NULL;
+    struct segment_member *member;
+    struct timespec pause = {.tv_nsec = 50000000}; /* several of the ticks that tell them apart */
+    char why[256] = "";
+    pid_t pid, stranger;
+    int status;
+
+    (void)state;
+    pid = start(join_and_wait, 1);
+    assert_int_equal(open_segment(0, 2, &segment, why, sizeof why), 0);
+    member = segment_member(segment, 1);
+    assert_int_equal(member->pid, pid);
+    assert_true(member->start != 0);
+    assert_false(segment_member_is_other(segment, 1));
+    /* Without its lock it is the same one. */
+    assert_false(segment_member_ended(segment, 1));
+    atomic_store(&board->arrived, UINT32_MAX);
+    while (!segment_member_ended(segment, 1))
+        sched_yield();
+    assert_false(segment_member_is_other(segment, 1));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(segment_member_ended(segment, 1));
+    assert_false(segment_member_is_other(segment, 1)); /* nobody has the number */
+    nanosleep(&pause, NULL);
+    stranger = fork();
+    assert_true(stranger >= 0);
+    if (stranger == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        sleep(60);
+        _exit(0);
+    }
+    member->pid = stranger;
+    assert_true(segment_member_is_other(segment, 1));
+    assert_int_equal(kill(stranger, SIGKILL), 0);
+    assert_int_equal(waitpid(stranger, &status, 0), stranger);
+    segment_close(segment);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +431,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(missing, board_new, board_remove),
         cmocka_unit_test_setup_teardown(maker_is_gone, board_new, board_remove),
         cmocka_unit_test_setup_teardown(few_descriptors, board_new, board_remove),
+        cmocka_unit_test_setup_teardown(used_again, board_new, board_remove),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@
 #include "util/option.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x70616d6973656731)
-#define SEGMENT_VERSION 8u
+#define SEGMENT_VERSION 9u
 
 /* Slots and chunks by default: shared among few tasks the rings are deep, among many they are
  * short, so that a task that has talked to all of 64 keeps to a few MiB. Chunks are small and
@@ -380,6 +380,32 @@ static uint64_t pid_space(void)
     return stat("/proc/self/ns/pid", &status) == 0 ? (uint64_t)status.st_ino : 0;
 }
 
+/* When a process began, in ticks since the system did; 0: not known. */
+static uint64_t start_of(int32_t pid)
+{
+    char path[64], line[1024];
+    const char *at;
+    ssize_t count = -1;
+    uint64_t start = 0;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        count = read(fd, line, sizeof(line) - 1);
+        close(fd);
+    }
+    if (count <= 0)
+        return 0;
+    line[count] = '\0';
+    at = strrchr(line, ')'); /* the end of field 2, the name; this is field 22 */
+    for (int field = 2; at != NULL && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (at != NULL)
+        start = strtoull(at, NULL, 10);
+    return start;
+}
+
 static struct flock lock_of(uint32_t index)
 {
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};
@@ -401,6 +427,14 @@ bool segment_member_ended(const struct segment *segment, uint32_t index)
            atomic_load_explicit(&member->state, memory_order_acquire) == MEMBER_PRESENT;
 }
 
+bool segment_member_is_other(const struct segment *segment, uint32_t index)
+{
+    const struct segment_member *member = segment_member(segment, index);
+    uint64_t start = segment_member_ended(segment, index) ? start_of(member->pid) : 0;
+
+    return start != 0 && member->start != 0 && start != member->start;
+}
+
 static void introduce_myself(const struct segment_params *params, struct segment *segment)
 {
     struct segment_member *me = segment_member(segment, segment->self);
@@ -408,6 +442,7 @@ static void introduce_myself(const struct segment_params *params, struct segment
 
     me->pid = (int32_t)getpid();
     me->pid_space = pid_space();
+    me->start = start_of(me->pid);
     me->locked = fcntl(segment->fd, F_SETLK, &lock) == 0;
     segment->probe = clock_now_ns() << 16 ^ segment->self;
     me->task = params->bootstrap->task;

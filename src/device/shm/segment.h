@@ -57,6 +57,7 @@ struct segment_member {
     _Atomic uint32_t state; /* enum member_state */
     int32_t pid;            /* ... which means this task in its own namespace only: */
     uint64_t pid_space;     /* which one that is; 0: not known */
+    uint64_t start;         /* when that began, as /proc tells it; 0: not known */
     uint32_t locked;        /* it holds the lock that segment_member_ended looks at */
     uint32_t task;
     uint32_t node;
@@ -106,6 +107,12 @@ bool segment_knows_pid(const struct segment *segment, uint32_t index);
  * that closes descriptors which are not its own loses the lock as well.
  */
 bool segment_member_ended(const struct segment *segment, uint32_t index);
+
+/*
+ * The same, where a process of the member's number is running: the number has been given to another
+ * one, which began at another time. A member that has lost its lock still has its beginning.
+ */
+bool segment_member_is_other(const struct segment *segment, uint32_t index);
 
 /* Whether this process runs under memcheck, which believes what it has seen the process do. */
 bool segment_is_watched(void);

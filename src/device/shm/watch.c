@@ -1,7 +1,8 @@
 /*
  * Who has left: members that died (a pidfd becomes readable) and contexts that were destroyed.
  * Where there is no pidfd, as in some containers, or the member's number is another process's here,
- * the kernel is asked about the member's lock instead, see segment_member_ended.
+ * the kernel is asked about the member's lock instead, see segment_member_ended. A task that turns
+ * into another program by execve goes on as that, and has left when that ends.
  *
  * A destination that has gone is reported once, and only after everything that it sent before has
  * been delivered: either our inbox was seen empty after the event, or a whole lap has been
@@ -37,6 +38,11 @@ static int32_t pidfd_of(struct shm_device *device, uint32_t index)
         else if (opened < 0)
             log_info("the end of task %u is told by its lock: %s", member->task, strerror(errno));
         value = opened >= 0 ? opened + 1 : errno == ESRCH ? MEMBER_REAPED : MEMBER_LOCKED;
+    }
+    if (opened >= 0 && segment_member_is_other(device->segment, index)) {
+        close(opened);
+        opened = -1;
+        value = MEMBER_REAPED;
     }
     if (!atomic_compare_exchange_strong(&device->watched[index], &expected, value)) {
         if (opened >= 0)
