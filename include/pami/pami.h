@@ -560,8 +560,10 @@ pami_result_t PAMI_Send(pami_context_t context, pami_send_t *parameters);
 
 /*
  * Send a small message: header + data at most PAMI_DISPATCH_SEND_IMMEDIATE_MAX bytes, both free for
- * re-use on return. PAMI_EAGAIN: only with queue_immediate = DISABLE, when there is no room now.
- * Other errors as PAMI_Send. Owns the context.
+ * re-use on return. PAMI_EAGAIN: only with queue_immediate = DISABLE, when there is no room now, or
+ * something else to the destination waits for room; nothing was kept. What several packets are
+ * needed for is accepted when nothing waits, and may itself wait then. Other errors as PAMI_Send.
+ * Owns the context.
  */
 pami_result_t PAMI_Send_immediate(pami_context_t context, pami_send_immediate_t *parameters);
 

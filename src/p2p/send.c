@@ -195,12 +195,21 @@ static struct send *operation(const struct checked *checked, const pami_send_imm
     return send;
 }
 
+/* What needs several packets always waits with some of them: allowed where nothing else waits, even
+ * without a queue. Who tries again gets there, and no more than one message is kept. */
+static bool may_wait(const struct checked *checked, const pami_send_immediate_t *send)
+{
+    return !(checked->row->flags & DISPATCH_NO_QUEUE) ||
+           (list_empty(&checked->peer->queue) &&
+            send->header.iov_len + send->data.iov_len > checked->path->packet_max);
+}
+
 static pami_result_t send_immediate_later(const struct checked *checked,
                                           const pami_send_immediate_t *parameters)
 {
     struct send *send;
 
-    if (checked->row->flags & DISPATCH_NO_QUEUE)
+    if (!may_wait(checked, parameters))
         return PAMI_EAGAIN;
     send = operation(checked, parameters, true);
     if (send == NULL)
