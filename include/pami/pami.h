@@ -444,6 +444,12 @@ typedef struct {
     pami_endpoint_t dest;
 } pami_send_immediate_t;
 
+/*
+ * What the receiver makes of a message is told to remote_fn only: PAMI_INVAL, it cannot take the
+ * data as its own dispatch function wants to; PAMI_ENOMEM; PAMI_SHUTDOWN, it has closed. local_fn
+ * has PAMI_SUCCESS all the same, with a remote_fn or without. A destination that is found to have
+ * gone is PAMI_ERROR for what has not run yet.
+ */
 typedef struct {
     void *cookie;                  /* for both functions */
     pami_event_function local_fn;  /* header and data may be changed again */

@@ -118,6 +118,15 @@ static void send_finish(struct p2p *p2p, struct operation *operation, pami_resul
     send_free(p2p, send);
 }
 
+/* The receiver's word: for remote_fn, as the source is not read any more, which is all that
+ * local_fn says. The library's own messages have no other function. */
+static void send_answered(struct p2p *p2p, struct send *send, pami_result_t result)
+{
+    if (likely(send->dispatch <= DISPATCH_ID_MAX))
+        local_complete(p2p, send, PAMI_SUCCESS);
+    send_finish(p2p, &send->op, result);
+}
+
 /* Gather typed data straight into the device's buffer. */
 static void fill_typed(void *to, const struct packet *packet)
 {
@@ -456,10 +465,15 @@ static struct operation *answered(struct p2p *p2p, const struct packet_header *h
 void p2p_handle_ack(struct context *context, const struct packet_header *head, void *body)
 {
     struct operation *operation = answered(context->p2p, head);
+    pami_result_t result = (pami_result_t)head->dispatch;
 
     (void)body;
-    if (operation != NULL)
-        operation->ops->finish(context->p2p, operation, (pami_result_t)head->dispatch);
+    if (operation == NULL)
+        return;
+    if (send_is(operation))
+        send_answered(context->p2p, send_of(operation), result);
+    else
+        operation->ops->finish(context->p2p, operation, result);
 }
 
 void p2p_handle_clear(struct context *context, const struct packet_header *head, void *body)
