@@ -21,6 +21,7 @@
 struct fence {
     size_t pending; /* peers that are not ready, and one for the call itself */
     pami_result_t result;
+    uint32_t endpoint; /* PAMI_ERROR: where something was lost */
     pami_event_function done_fn;
     void *cookie;
 };
@@ -42,14 +43,28 @@ struct fence_packet {
 
 /* ---- at the origin: waiting ---- */
 
-static void fence_less(struct context *context, struct fence *fence, pami_result_t result)
+static void fence_lost(struct fence *fence, const struct peer *peer)
 {
-    if (result != PAMI_SUCCESS)
-        fence->result = result;
+    fence->result = PAMI_ERROR;
+    fence->endpoint = peer->endpoint;
+}
+
+static pami_result_t result_of(const struct fence *fence)
+{
+    if (fence->result == PAMI_ERROR)
+        return error_set(PAMI_ERROR, "fence: what went to endpoint %u of task %u may be lost",
+                         fence->endpoint, endpoint_task(fence->endpoint));
+    if (fence->result == PAMI_ENOMEM)
+        return error_set(PAMI_ENOMEM, "fence: out of memory");
+    return PAMI_SUCCESS;
+}
+
+static void fence_less(struct context *context, struct fence *fence)
+{
     if (--fence->pending != 0)
         return;
     if (context != NULL)
-        context_keep(context, fence->done_fn, fence->cookie, fence->result);
+        context_keep(context, fence->done_fn, fence->cookie, result_of(fence));
     free(fence);
 }
 
@@ -64,7 +79,9 @@ static void settle(struct p2p *p2p, struct peer *peer)
         if (wait->count != 0)
             return;
         list_remove(item);
-        fence_less(p2p->context, wait->fence, wait->lost ? PAMI_ERROR : PAMI_SUCCESS);
+        if (wait->lost)
+            fence_lost(wait->fence, peer);
+        fence_less(p2p->context, wait->fence);
         free(wait);
     }
 }
@@ -93,7 +110,7 @@ void fences_free(struct peer *peer)
     while ((item = list_pop_front(&peer->fences)) != NULL) {
         struct fence_wait *wait = list_entry(item, struct fence_wait, link);
 
-        fence_less(NULL, wait->fence, PAMI_SUCCESS);
+        fence_less(NULL, wait->fence);
         free(wait);
     }
 }
@@ -161,7 +178,7 @@ static int fence_peer(struct p2p *p2p, struct peer *peer, struct fence *fence)
 
     if (!peer->unfenced && peer->outstanding == 0 && list_empty(&peer->fences)) {
         if (peer->lost)
-            fence->result = PAMI_ERROR;
+            fence_lost(fence, peer);
         peer->lost = false;
         return 0;
     }
@@ -211,7 +228,9 @@ static struct fence *fence_new(struct context *context, pami_event_function done
 /* The call's own share. Without memory for a peer the fence ends with an error. */
 static pami_result_t fence_started(struct context *context, struct fence *fence, int error)
 {
-    fence_less(context, fence, error == 0 ? PAMI_SUCCESS : PAMI_ENOMEM);
+    if (error != 0)
+        fence->result = PAMI_ENOMEM;
+    fence_less(context, fence);
     return PAMI_SUCCESS;
 }
 
@@ -279,7 +298,7 @@ pami_result_t PAMI_Fence_endpoint(pami_context_t handle, pami_event_function don
     if (peer != NULL) {
         error = fence_peer(context->p2p, peer, fence);
         if (peer->gone)
-            fence->result = PAMI_ERROR;
+            fence_lost(fence, peer);
     }
     return fence_started(context, fence, error);
 }

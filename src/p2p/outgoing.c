@@ -118,13 +118,29 @@ static void send_finish(struct p2p *p2p, struct operation *operation, pami_resul
     send_free(p2p, send);
 }
 
+pami_result_t p2p_answered(const char *what, const struct peer *peer, unsigned answer)
+{
+    const char *reason = "failed";
+
+    if (likely(answer == PAMI_SUCCESS))
+        return PAMI_SUCCESS;
+    if (answer == PAMI_INVAL)
+        reason = "cannot take the data as it wants to";
+    else if (answer == PAMI_ENOMEM)
+        reason = "is out of memory";
+    else if (answer == PAMI_SHUTDOWN)
+        reason = "has closed";
+    return error_set((pami_result_t)answer, "%s: endpoint %u of task %u %s", what, peer->endpoint,
+                     endpoint_task(peer->endpoint), reason);
+}
+
 /* The receiver's word: for remote_fn, as the source is not read any more, which is all that
  * local_fn says. The library's own messages have no other function. */
-static void send_answered(struct p2p *p2p, struct send *send, pami_result_t result)
+static void send_answered(struct p2p *p2p, struct send *send, unsigned answer)
 {
     if (likely(send->dispatch <= DISPATCH_ID_MAX))
         local_complete(p2p, send, PAMI_SUCCESS);
-    send_finish(p2p, &send->op, result);
+    send_finish(p2p, &send->op, p2p_answered("send", send->op.peer, answer));
 }
 
 /* Gather typed data straight into the device's buffer. */
@@ -465,15 +481,14 @@ static struct operation *answered(struct p2p *p2p, const struct packet_header *h
 void p2p_handle_ack(struct context *context, const struct packet_header *head, void *body)
 {
     struct operation *operation = answered(context->p2p, head);
-    pami_result_t result = (pami_result_t)head->dispatch;
 
     (void)body;
     if (operation == NULL)
         return;
     if (send_is(operation))
-        send_answered(context->p2p, send_of(operation), result);
+        send_answered(context->p2p, send_of(operation), head->dispatch);
     else
-        operation->ops->finish(context->p2p, operation, result);
+        operation->ops->finish(context->p2p, operation, (pami_result_t)head->dispatch);
 }
 
 void p2p_handle_clear(struct context *context, const struct packet_header *head, void *body)

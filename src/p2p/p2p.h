@@ -352,6 +352,8 @@ bool send_is_refusal(const struct operation *operation);
 void send_free(struct p2p *p2p, struct send *send);
 int peer_progress(struct p2p *p2p, struct peer *peer);
 void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result_t result);
+/* The result that a peer has answered `what` with; unless it is success, with a text. */
+pami_result_t p2p_answered(const char *what, const struct peer *peer, unsigned answer);
 /* False: no memory. */
 bool p2p_clear(struct p2p *p2p, struct receive *receive);
 void p2p_reset(struct p2p *p2p, struct peer *peer);

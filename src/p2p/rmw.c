@@ -166,12 +166,15 @@ static void rmw_finish(struct p2p *p2p, struct operation *operation, pami_result
 
     /* An answer that lacks what was asked for. */
     if (result == PAMI_SUCCESS && rmw->local != NULL && !rmw->answered)
-        result = PAMI_ERROR;
+        result = error_set(PAMI_ERROR, "rmw: endpoint %u answered what it was not asked",
+                           operation->peer->endpoint);
     /* PAMI_ERROR is never the target's word: the peer has gone, or is about to be known as gone. */
     operation_end(p2p, operation->peer, rmw->epoch, result == PAMI_ERROR ? PAMI_SHUTDOWN : result);
     if (result == PAMI_INVAL)
         result = error_set(PAMI_ERROR, "rmw: address 0x%llx of endpoint %u is not accessible",
                            (unsigned long long)rmw->meta.address, operation->peer->endpoint);
+    else if (unlikely(result != PAMI_SUCCESS && result != PAMI_ERROR))
+        result = p2p_answered("rmw", operation->peer, result);
     context_keep(p2p->context, rmw->done_fn, rmw->cookie, result);
     rmw_free(p2p, operation);
 }

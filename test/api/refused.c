@@ -1,7 +1,7 @@
 /*
  * Messages that are sent and then not received: the receiver asks for what cannot be done with the
  * data, or destroys its context while it holds them. At all sizes the sender's local_fn says that
- * the memory is free, and remote_fn what happened.
+ * the memory is free, and remote_fn and fences what happened, with a text of their own.
  *
  * Run: tasks=1,2
  * Run: tasks=2 nodes=2
@@ -58,6 +58,11 @@ static void on_local(pami_context_t context, void *cookie, pami_result_t result)
     flight->local++;
 }
 
+static void check_reason(void)
+{
+    CHECK(strstr(test_text(), "endpoint") != NULL);
+}
+
 static void on_remote(pami_context_t context, void *cookie, pami_result_t result)
 {
     struct flight *flight = cookie;
@@ -65,7 +70,22 @@ static void on_remote(pami_context_t context, void *cookie, pami_result_t result
     (void)context;
     CHECK_CALLBACK();
     CHECK(result == flight->result);
+    check_reason();
     flight->remote++;
+}
+
+static void on_fence(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context;
+    CHECK_CALLBACK();
+    CHECK(result == PAMI_ERROR);
+    check_reason();
+    ++*(size_t *)cookie;
+}
+
+static void forget_text(void)
+{
+    CHECK_RESULT(PAMI_Context_advance(PAMI_CONTEXT_NULL, 1), PAMI_INVAL);
 }
 
 static void start(size_t id, struct flight *flight, size_t bytes, bool with_remote)
@@ -86,6 +106,7 @@ static void wrong_wish(pami_type_t type, pami_data_function fn)
         for (size_t i = 0; i < SIZES && sender == job.task; i++) {
             struct flight told = {.result = PAMI_INVAL}, quiet = {0};
 
+            forget_text();
             start(ID, &told, sizes[i], true);
             WAIT(&job, told.remote == 1);
             CHECK_SIZE(told.local, 1);
@@ -102,9 +123,11 @@ static void wrong_wish(pami_type_t type, pami_data_function fn)
 static void closed(void)
 {
     struct flight flights[SIZES];
+    size_t fenced = 0;
 
     if (job.task == 0) {
         test_dispatch(job.context[0], HELD_ID, on_message, NULL, test_ordered());
+        forget_text();
         for (size_t i = 0; i < SIZES; i++) {
             flights[i] = (struct flight){.result = PAMI_SHUTDOWN};
             start(HELD_ID, &flights[i], sizes[i], true);
@@ -116,6 +139,9 @@ static void closed(void)
             WAIT(&job, flights[i].remote == 1);
             CHECK_SIZE(flights[i].local, 1);
         }
+        forget_text();
+        CHECK_OK(PAMI_Fence_all(job.context[0], on_fence, &fenced));
+        WAIT(&job, fenced == 1);
     }
 }
 
