@@ -467,7 +467,8 @@ typedef struct {
     struct {
         pami_type_t type;
         size_t offset;              /* data bytes to skip first */
-        pami_data_function data_fn; /* target: the packed stream; source: user memory */
+        pami_data_function data_fn; /* target: the packed stream; source: user memory. Of the
+                                     * predefined ones only PAMI_DATA_COPY */
         void *data_cookie;
     } typed;
 } pami_send_typed_t;

@@ -78,10 +78,24 @@ static bool is_plain(const pami_recv_t *recv)
     return type != NULL && type_is_contiguous(type) && type_data_size(type) != 0;
 }
 
+/* Why the data cannot go where the user wants it, which type_sink_init has said with `error`. */
+static pami_result_t sink_fault(const struct receive *receive, int error)
+{
+    if (error == -ENOMEM)
+        return error_set(PAMI_ENOMEM, "receive: out of memory");
+    if (type_data_size(receive->type) == 0)
+        return error_set(PAMI_INVAL, "receive: type: holds no data, but %zu bytes have come",
+                         receive->data_bytes);
+    return error_set(PAMI_INVAL,
+                     "receive: data_fn: cannot be applied to %zu bytes of the type at offset %zu",
+                     receive->data_bytes, receive->recv.offset);
+}
+
 /* Prepare the destination that the user named; a wrong one makes the message be dropped. */
 void receive_open(struct receive *receive)
 {
     const pami_recv_t *recv = &receive->recv;
+    int error;
 
     if (recv->addr == NULL || recv->data_fn == PAMI_DATA_NOOP) {
         receive->discard = true;
@@ -99,13 +113,13 @@ void receive_open(struct receive *receive)
     } else {
         if (receive->discard)
             return;
-        if (type_sink_init(&receive->sink, receive->type, recv->addr, recv->offset,
-                           receive->data_bytes, recv->data_fn, recv->data_cookie) == 0) {
+        error = type_sink_init(&receive->sink, receive->type, recv->addr, recv->offset,
+                               receive->data_bytes, recv->data_fn, recv->data_cookie);
+        if (error == 0) {
             receive->sinking = true;
             return;
         }
-        receive->result =
-            error_set(PAMI_INVAL, "receive: data_fn: cannot be applied to the type's elements");
+        receive->result = sink_fault(receive, error);
     }
     receive->discard = true;
 }

@@ -233,8 +233,9 @@ send_immediate(pami_context_t context, const pami_send_immediate_t *parameters)
     if (unlikely(total > checked.context->core->send_immediate_max ||
                  total < parameters->data.iov_len))
         return error_set(PAMI_INVAL,
-                         "PAMI_Send_immediate: data: %zu bytes with the header, more than %zu",
-                         total, checked.context->core->send_immediate_max);
+                         "PAMI_Send_immediate: data: %zu bytes and a header of %zu, more than %zu",
+                         parameters->data.iov_len, parameters->header.iov_len,
+                         checked.context->core->send_immediate_max);
     result = check_header("PAMI_Send_immediate", &checked, parameters);
     if (unlikely(result != PAMI_SUCCESS))
         return result;
@@ -416,8 +417,8 @@ static pami_result_t open_source(const pami_send_typed_t *parameters, struct typ
         return PAMI_SUCCESS;
     }
     if (function != PAMI_DATA_COPY && (uintptr_t)function <= OPERATOR_MINLOC)
-        return error_set(PAMI_INVAL, "PAMI_Send_typed: data_fn: a predefined reduction has nothing "
-                                     "to combine with at the sender");
+        return error_set(PAMI_INVAL, "PAMI_Send_typed: data_fn: an operation on what is at the "
+                                     "target, which the sender does not have");
     if (type_check_transfer(type, parameters->typed.offset, bytes, function) != 0)
         return error_set(PAMI_INVAL,
                          "PAMI_Send_typed: data_fn: cannot be applied to %zu bytes of the type",

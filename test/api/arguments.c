@@ -77,6 +77,9 @@ int main(void)
     send = (pami_send_t){.send = bad};
     CHECK_REFUSED(PAMI_Send_immediate(job.context[0], &bad), PAMI_INVAL, "data");
     CHECK_REFUSED(PAMI_Send(job.context[0], &send), PAMI_INVAL, "data");
+    bad = good;
+    bad.data.iov_len = SIZE_MAX;
+    CHECK_REFUSED(PAMI_Send_immediate(job.context[0], &bad), PAMI_INVAL, "18446744073709551615");
 
     send.send = good;
     typed = (pami_send_typed_t){.send = good};
@@ -89,6 +92,11 @@ int main(void)
     CHECK_REFUSED(PAMI_Send_immediate(job.context[0], NULL), PAMI_INVAL, "parameters");
     CHECK_REFUSED(PAMI_Send_typed(job.context[0], NULL), PAMI_INVAL, "parameters");
     CHECK_REFUSED(PAMI_Send_typed(job.context[0], &typed), PAMI_INVAL, "type"); /* NULL */
+    typed.typed.type = PAMI_TYPE_BYTE;
+    typed.typed.data_fn = PAMI_DATA_NOOP;
+    CHECK_REFUSED(PAMI_Send_typed(job.context[0], &typed), PAMI_INVAL, "data_fn: an operation");
+    typed.typed.data_fn = PAMI_DATA_SUM;
+    CHECK_REFUSED(PAMI_Send_typed(job.context[0], &typed), PAMI_INVAL, "data_fn: an operation");
     job_linger(&job, 0.01);
     CHECK_SIZE(received, 0);
 

@@ -26,15 +26,16 @@ struct flight {
 static struct job job;
 static const size_t sizes[SIZES] = {100, 600, 5000, 40000, LARGEST};
 static char source[LARGEST], room[LARGEST];
-static pami_type_t incomplete;
+static pami_type_t incomplete, empty;
 static pami_recv_t wish;
+static const char *word; /* in the receiver's text */
 static size_t refused;
 
 static void on_refused(pami_context_t context, void *cookie, pami_result_t result)
 {
     (void)context, (void)cookie;
     CHECK_CALLBACK();
-    CHECK(result == PAMI_INVAL);
+    CHECK(result == PAMI_INVAL && strstr(test_text(), word) != NULL);
     refused++;
 }
 
@@ -97,9 +98,10 @@ static void start(size_t id, struct flight *flight, size_t bytes, bool with_remo
 }
 
 /* One task after the other sends: the receiver's failures leave texts as well. */
-static void wrong_wish(pami_type_t type, pami_data_function fn)
+static void wrong_wish(pami_type_t type, pami_data_function fn, const char *text)
 {
     wish = (pami_recv_t){.local_fn = on_refused, .addr = room, .type = type, .data_fn = fn};
+    word = text;
     refused = 0;
     job_barrier(&job);
     for (size_t sender = 0; sender < job.tasks; sender++) {
@@ -151,14 +153,18 @@ int main(void)
 
     hints.recv_immediate = PAMI_HINT_DISABLE;
     CHECK_OK(PAMI_Type_create(&incomplete));
+    CHECK_OK(PAMI_Type_create(&empty));
+    CHECK_OK(PAMI_Type_complete(empty, 1));
     job_start(&job, "refused", 1);
     test_dispatch(job.context[0], ID, on_message, NULL, hints);
     job_barrier(&job);
-    wrong_wish(incomplete, PAMI_DATA_COPY);
-    wrong_wish(PAMI_TYPE_LOGICAL4, PAMI_DATA_SUM);
+    wrong_wish(incomplete, PAMI_DATA_COPY, "type: not a complete type");
+    wrong_wish(empty, PAMI_DATA_COPY, "type: holds no data");
+    wrong_wish(PAMI_TYPE_LOGICAL4, PAMI_DATA_SUM, "data_fn");
     if (job.tasks > 1)
         closed();
     CHECK_OK(PAMI_Type_destroy(&incomplete));
+    CHECK_OK(PAMI_Type_destroy(&empty));
     job_destroy(&job);
     return 0;
 }
