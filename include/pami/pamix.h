@@ -43,7 +43,8 @@ pami_result_t PAMIX_Client_abort(pami_client_t client, int status, const char *w
  * processor time while it sleeps. Does not advance. The caller owns the context. A context of a
  * simulation does not block: no time would pass.
  *   maximum_us  longest time to block, microseconds
- * PAMI_SUCCESS: an advance may find something. PAMI_EAGAIN: the time is over. PAMI_INVAL.
+ * PAMI_SUCCESS: an advance may find something. PAMI_EAGAIN: the time is over, or another thread
+ * ends the process. PAMI_INVAL.
  */
 pami_result_t PAMIX_Context_wait(pami_context_t context, size_t maximum_us);
 

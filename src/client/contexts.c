@@ -112,19 +112,20 @@ void client_destroy_contexts(struct client *client)
     }
 }
 
-/* Keep other threads out of the context from now on. False: one does not leave. A callback that
- * ends the process has it already. */
+/* Keep other threads out of the context from now on. False: one does not leave. A callback, or a
+ * signal handler, that ends the process may have it already. */
 static bool take_over(struct context *context)
 {
     double end = clock_now() + LEAVE_ADVANCE_SECONDS;
     uint32_t tries = 0;
 
-    if (context_calls(context)) {
+    if (share_calls(context)) {
         atomic_fetch_or_explicit(&context->guard, GUARD_CLOSING, memory_order_relaxed);
         return true;
     }
     atomic_fetch_or_explicit(&context->guard, GUARD_CLOSING, memory_order_seq_cst);
     share_barrier(); /* whoever enters an advance now sees it; whoever was quicker is seen below */
+    context->ports[0]->ops->wake(context->ports[0]); /* who sleeps has to leave the gate */
     while (atomic_load_explicit(&context->advancing, memory_order_acquire) /* E1 */) {
         if (clock_now() > end)
             return false;

@@ -85,6 +85,17 @@ bool share_nested(const struct context *context)
            !atomic_load_explicit(&context->share.ready, memory_order_relaxed);
 }
 
+bool share_calls(const struct context *context)
+{
+    uintptr_t inside = atomic_load_explicit(&context->advancing, memory_order_acquire); /* E1 */
+
+    if (share_owned(context))
+        return true;
+    return inside == context_lock_self() &&
+           !(context_shared(context) &&
+             atomic_load_explicit(&context->share.ready, memory_order_relaxed));
+}
+
 bool share_left_work(const struct context *context)
 {
     return atomic_load_explicit(&context->share.asleep, memory_order_relaxed) &&

@@ -10,9 +10,10 @@
  * A context that is not shared pays nothing: its advance looks at `guard` anyway. Once shared, a
  * context stays so until it is destroyed.
  *
- *   guard    set before a membarrier; an advance stores its mark, then loads guard. Either it sees
- *            the bit and goes through the gate, or its mark is seen by the helper, which does not
- *            begin before it has gone (S1 pairs with the release of context_leave).
+ *   guard    set before a membarrier; an advance, and a wait after each sleep, stores its mark,
+ *            then loads guard. Either it sees the bit and goes through the gate, or its mark is
+ *            seen by the helper, which does not begin before it has gone (S1 pairs with the
+ *            release of context_leave).
  *   owner    the gate. Taken by compare-and-exchange (acquire, S2), left by a release store (S2).
  *   wanted   the program was turned away; the helper leaves after its pass.
  */
@@ -90,6 +91,10 @@ int share_pass(struct context *context);
 
 /* The caller is inside the context already, and advancing again would nest. */
 bool share_nested(const struct context *context);
+
+/* The caller is in a callback of the context, or otherwise keeps others out already. Marks do not
+ * tell once there has been a helper inside: context_unbar may put another thread's back. */
+bool share_calls(const struct context *context);
 
 /* The caller, which is no helper, is here; a helper had better run elsewhere. */
 void share_note_place(struct context *context);

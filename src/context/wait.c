@@ -4,8 +4,16 @@
  * The order that loses no wake-up: arm the port (its flag becomes visible to every sender and
  * poster before arm returns), look once more at everything, sleep. A sender publishes first and
  * reads the flag afterwards.
+ *
+ * Who waits keeps others out as an advance does: by its mark while it looks, and not while it
+ * sleeps, or by the gate, also while it sleeps. Others may begin to share the context and the
+ * process may end meanwhile, so `guard` is looked at after every sleep.
  */
 #include <pami/pamix.h>
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "context/advance.h"
 #include "context/context.h"
@@ -20,6 +28,8 @@
 /* ... and only when nothing has been found for so long: what is to be tried again often works
  * soon, as the next piece of a collective does, and such a sleep takes as long. */
 #define RETRY_PATIENCE_NS 300000u
+/* A call that the end of the process ends takes so much longer. */
+#define SLEEP_CLOSING_US 1000
 /* Looks before the first sleep. */
 #define LOOKS_BEFORE_SLEEP 200
 
@@ -70,23 +80,6 @@ uint64_t context_sleep_limit(const struct context *context, uint64_t microsecond
     return microseconds;
 }
 
-/* True when there is something after all. */
-static bool sleep_once(struct context *context, uint64_t microseconds)
-{
-    struct port *port = context->ports[0];
-    bool ready;
-
-    context_arm(context, microseconds <= CONTEXT_LIGHT_SLEEP_US);
-    ready = context_has_events(context);
-    if (!ready) {
-        context->counters[COUNTER_SLEEPS]++;
-        port->ops->sleep(port, context_sleep_limit(context, microseconds));
-        ready = context_has_events(context);
-    }
-    context_disarm(context);
-    return ready;
-}
-
 static uint64_t retries_mark(const struct context *context)
 {
     struct list *item;
@@ -116,72 +109,173 @@ static bool should_retry(struct context *context, uint64_t now)
     return now - context->wait_began < RETRY_PATIENCE_NS;
 }
 
-/* The owner waits. */
-static pami_result_t wait_for_events(struct context *context, size_t maximum_us, uint64_t start)
+/* What keeps others out of the context. */
+enum stay {
+    STAY_OUTSIDE, /* nothing: the caller must not touch it any more */
+    STAY_NESTED,  /* the call is made in a callback, and whoever called that has seen to it */
+    STAY_MARK,    /* context_enter, but not while the caller sleeps */
+    STAY_GATE,
+};
+
+struct wait {
+    struct context *context;
+    size_t maximum_us;
+    uint64_t start; /* ns */
+    enum stay stay;
+};
+
+static uint64_t passed_us(const struct wait *wait)
 {
-    if (should_retry(context, start))
+    return (clock_now_ns() - wait->start) / 1000;
+}
+
+/* Who sets it makes all threads pass a barrier, and then looks at what was stored before this. */
+static unsigned look_at_guard(const struct context *context)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    return atomic_load_explicit(&context->guard, memory_order_relaxed);
+}
+
+static bool is_nested(const struct context *context)
+{
+    return share_calls(context) || (context_inside(context) && !context_shared(context));
+}
+
+/* False: the time is over, or the process ends. */
+static bool come_in(struct wait *wait)
+{
+    struct context *context = wait->context;
+    uint32_t tries = 0;
+
+    wait->stay = STAY_MARK;
+    context_enter(context);
+    if (likely(look_at_guard(context) == 0))
+        return true;
+    context_leave(context);
+    wait->stay = STAY_OUTSIDE;
+    while ((look_at_guard(context) & GUARD_CLOSING) == 0) {
+        if (share_enter(context)) {
+            wait->stay = STAY_GATE;
+            return true;
+        }
+        atomic_store_explicit(&context->share.wanted, true, memory_order_relaxed);
+        if (passed_us(wait) >= wait->maximum_us)
+            return false;
+        yield_again(tries++);
+    }
+    return false;
+}
+
+static void go_out(struct wait *wait)
+{
+    if (wait->stay == STAY_MARK)
+        context_leave(wait->context);
+    else if (wait->stay == STAY_GATE)
+        share_leave(wait->context);
+    wait->stay = STAY_OUTSIDE;
+}
+
+/* The end of the process waits for the gate. */
+static bool must_go(const struct wait *wait)
+{
+    return wait->stay == STAY_GATE && (look_at_guard(wait->context) & GUARD_CLOSING) != 0;
+}
+
+/* What the helper has done since may be what the program waits for. */
+static bool was_helped(const struct wait *wait)
+{
+    struct context_share *share = &wait->context->share;
+    uint64_t helped;
+
+    if (wait->stay != STAY_GATE)
+        return false;
+    helped = atomic_load_explicit(&share->helped, memory_order_relaxed);
+    if (helped == share->known)
+        return false;
+    share->known = helped;
+    return true;
+}
+
+/* True when there is something after all. Unless the caller is outside then, the port is as it was:
+ * the helper, who may be inside between the two, disarms it by itself. */
+static bool sleep_once(struct wait *wait, uint64_t microseconds)
+{
+    struct context *context = wait->context;
+    struct port *port = context->ports[0];
+    bool ready;
+
+    context_arm(context, microseconds <= CONTEXT_LIGHT_SLEEP_US);
+    ready = context_has_events(context);
+    if (!ready && !must_go(wait)) {
+        context->counters[COUNTER_SLEEPS]++;
+        microseconds = context_sleep_limit(context, microseconds);
+        if (wait->stay == STAY_MARK)
+            context_leave(context);
+        port->ops->sleep(port, microseconds);
+        if (wait->stay == STAY_MARK && !come_in(wait))
+            return false;
+        ready = was_helped(wait) || context_has_events(context);
+    }
+    context_disarm(context);
+    return ready;
+}
+
+static pami_result_t wait_inside(struct wait *wait)
+{
+    struct context *context = wait->context;
+
+    if (was_helped(wait) || should_retry(context, wait->start))
         return PAMI_SUCCESS;
     for (int i = 0; i < LOOKS_BEFORE_SLEEP; i++) {
         if (context_has_events(context))
             return PAMI_SUCCESS;
         cpu_relax();
     }
-    for (;;) {
-        uint64_t passed = (clock_now_ns() - start) / 1000;
+    while (!must_go(wait)) {
+        uint64_t passed = passed_us(wait);
         uint64_t nap = context_has_retries(context) ? SLEEP_RETRY_US : SLEEP_LONGEST_US;
 
-        if (passed >= maximum_us)
-            return PAMI_EAGAIN;
-        if (nap > maximum_us - passed)
-            nap = maximum_us - passed;
-        if (sleep_once(context, nap))
+        if (passed >= wait->maximum_us)
+            break;
+        if (nap > wait->maximum_us - passed)
+            nap = wait->maximum_us - passed;
+        if (sleep_once(wait, nap))
             return PAMI_SUCCESS;
+        if (wait->stay == STAY_OUTSIDE)
+            break;
         if (context_has_retries(context))
             return PAMI_SUCCESS;
         context_tend(context);
     }
+    return PAMI_EAGAIN;
 }
 
-/* What the helper has done since may be what the program waits for. */
-static bool was_helped(struct context *context)
+/* The process ends, which may need the processor: who calls again and again does so slowly. */
+static void sleep_closing(void)
 {
-    uint64_t helped = atomic_load_explicit(&context->share.helped, memory_order_relaxed);
+    static const struct timespec pause = {.tv_nsec = SLEEP_CLOSING_US * 1000};
 
-    if (helped == context->share.known)
-        return false;
-    context->share.known = helped;
-    return true;
-}
-
-/* The same with a helper, which stays outside while we wait. */
-static pami_result_t wait_shared(struct context *context, size_t maximum_us, uint64_t start)
-{
-    pami_result_t result;
-    uint32_t tries = 0;
-
-    if (share_owned(context))
-        return wait_for_events(context, maximum_us, start);
-    while (!share_enter(context)) {
-        atomic_store_explicit(&context->share.wanted, true, memory_order_relaxed);
-        if ((clock_now_ns() - start) / 1000 >= maximum_us)
-            return PAMI_EAGAIN;
-        yield_again(tries++);
-    }
-    result = was_helped(context) ? PAMI_SUCCESS : wait_for_events(context, maximum_us, start);
-    share_leave(context);
-    return result;
+    syscall(SYS_nanosleep, &pause, NULL);
 }
 
 pami_result_t PAMIX_Context_wait(pami_context_t handle, size_t maximum_us)
 {
     struct context *context = context_from_handle(handle);
+    struct wait wait = {.context = context, .maximum_us = maximum_us, .stay = STAY_NESTED};
+    pami_result_t result;
 
     if (context == NULL)
         return error_set(PAMI_INVAL, "PAMIX_Context_wait: context: %s", context_fault(handle));
     /* Simulated time does not pass while we sleep. */
     if (context->core->simulated)
         return context_has_events(context) ? PAMI_SUCCESS : PAMI_EAGAIN;
-    if (context_shared(context))
-        return wait_shared(context, maximum_us, clock_now_ns());
-    return wait_for_events(context, maximum_us, clock_now_ns());
+    wait.start = clock_now_ns();
+    if (is_nested(context) || come_in(&wait))
+        result = wait_inside(&wait);
+    else
+        result = PAMI_EAGAIN;
+    go_out(&wait);
+    if (unlikely(result == PAMI_EAGAIN && (look_at_guard(context) & GUARD_CLOSING) != 0))
+        sleep_closing();
+    return result;
 }

@@ -6,6 +6,9 @@
  *   heap        the same, with memory of the shared heap in use
  *   _exit       every task leaves with operations pending
  *   threads     exit while other threads are inside advance
+ *   asleep      exit while another thread sleeps in PAMIX_Context_wait: what it sent arrives
+ *   asleep_     the same with asynchronous progress
+ *   handler_    the same by a signal handler of the thread that sleeps
  *   received    a task leaves as soon as it has received: its peer still gets remote_fn
  *   received_   the same with _exit
  *   destroyed   the same with Client_destroy and exit
@@ -20,6 +23,9 @@
  * Run: tasks=1,2 args="heap"
  * Run: tasks=1,2,5 args="_exit"
  * Run: tasks=1,3 args="threads"
+ * Run: tasks=2 args="asleep"
+ * Run: tasks=2 nodes=1,2 args="asleep_"
+ * Run: tasks=2 args="handler_" env="TSAN_OPTIONS=report_signal_unsafe=0"
  * Run: tasks=2,3,4 args="received"
  * Run: tasks=2,4 args="received_"
  * Run: tasks=2,4 args="destroyed"
@@ -44,6 +50,7 @@
 #include "api_test.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 enum {
     ID = 1,
@@ -167,6 +174,52 @@ static void leave_with_threads(void)
     exit(0);
 }
 
+static void *send_and_sleep(void *context)
+{
+    static const pami_send_event_t nothing; /* callbacks of helpers are off the books */
+
+    CHECK_OK(PAMI_Context_lock(context));
+    for (size_t i = 0; i < SIZES; i++)
+        test_send(context, job_endpoint(&job, 1, 0), ID, "h", 1, data, sizes[i], nothing);
+    CHECK_OK(PAMI_Context_unlock(context));
+    __atomic_store_n(&next_ready, true, __ATOMIC_RELEASE);
+    for (;;) {
+        CHECK(PAMIX_Context_wait(context, 10000000) != PAMI_INVAL);
+        test_advance(context, 10);
+    }
+    return NULL;
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+    exit(0);
+}
+
+/* The other task does not look until this one has been ending for longer than it waits for threads
+ * that do not leave a context. */
+static void leave_asleep(const char *how)
+{
+    pthread_t thread;
+
+    if (job.task != 0) {
+        test_sleep(0.6);
+        WAIT(&job, received == SIZES);
+        exit(0);
+    }
+    if (strcmp(how, "asleep") != 0)
+        CHECK_OK(PAMIX_Context_async_enable(job.context, 1, NULL));
+    CHECK(signal(SIGUSR1, on_signal) != SIG_ERR);
+    CHECK(pthread_create(&thread, NULL, send_and_sleep, job.context[0]) == 0);
+    WAIT_WITH(test_sleep(1e-3), __atomic_load_n(&next_ready, __ATOMIC_ACQUIRE));
+    test_sleep(0.05);
+    if (strcmp(how, "handler_") != 0)
+        exit(0);
+    CHECK(pthread_kill(thread, SIGUSR1) == 0);
+    for (;;)
+        test_sleep(1);
+}
+
 /* Odd tasks receive one message and are gone; even ones wait for the acknowledgement. */
 static void leave_when_received(const char *how)
 {
@@ -268,6 +321,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(how, "threads") == 0)
         leave_with_threads();
+    if (strncmp(how, "asleep", 6) == 0 || strcmp(how, "handler_") == 0)
+        leave_asleep(how);
     if (strcmp(how, "sent") == 0 || strcmp(how, "first") == 0)
         leave_when_sent();
     if (strcmp(how, "one") == 0)
