@@ -77,7 +77,8 @@ typedef struct {
 
 /*
  * From now on these contexts of one client are advanced; those that were already go on. Any thread.
- *   how  read during the call; only the first call for a client can decide. NULL: the options
+ *   how  read during the call; only the first call for a client can decide. NULL: the options.
+ *        Threads that may not run on a processor of the list run where the system puts them
  * PAMI_INVAL: not a context, or of a simulation; cpus is no list. PAMI_ENOMEM. PAMI_ERROR: a
  * thread could not be started.
  */
@@ -95,7 +96,8 @@ pami_result_t PAMIX_Context_async_disable(pami_context_t contexts[], size_t coun
  * From now on the client's threads, those that carry servers too, run elsewhere.
  *   cpus  as in pamix_context_async_t; "any": wherever the calling thread may run;
  *         "auto": there, but not where the program runs
- * Any thread. PAMI_INVAL; PAMI_EAGAIN: there are none yet.
+ * Any thread. PAMI_INVAL: no such list, or a thread may not run there, and all stay where they are;
+ * PAMI_EAGAIN: there are none yet.
  */
 pami_result_t PAMIX_Client_async_place(pami_client_t client, const char *cpus);
 

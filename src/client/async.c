@@ -339,7 +339,7 @@ static struct async_slot *slot_take(const char *function, pami_context_t handle,
     }
     pthread_mutex_unlock(&client->async_lock);
     if (error == -EINVAL)
-        *result = error_set(PAMI_INVAL, "%s: %s: '%.64s' is not a list of processors", function,
+        *result = error_set(PAMI_INVAL, "%s: %s: " ASYNC_NO_LIST, function,
                             by_option ? "PAMI_ASYNC_CPUS" : "cpus", cpus);
     else
         *result = error_set(error_from_errno(error), "%s: no thread can be started: %s", function,

@@ -7,31 +7,63 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "util/error.h"
 #include "util/log.h"
 #include "util/option.h"
 
-/* Where the places say; nowhere in particular: where the caller may run. */
-static void place_thread(struct async_thread *thread)
+/* Where the places say that thread number `index` runs; nowhere in particular: where the caller
+ * may. */
+static void find_place(const struct async_places *places, unsigned index, cpu_set_t *cpus)
 {
-    const struct async_places *places = &thread->pool->places;
-    cpu_set_t cpus;
-    int error;
-
-    CPU_ZERO(&cpus);
+    CPU_ZERO(cpus);
     if (places->bound)
-        CPU_SET((size_t)places->cpu[thread->index % places->count], &cpus);
+        CPU_SET((size_t)places->cpu[index % places->count], cpus);
     else
-        sched_getaffinity(0, sizeof(cpus), &cpus);
-    pthread_mutex_lock(&thread->pool->place_lock);
-    error = pthread_setaffinity_np(thread->thread, sizeof(cpus), &cpus);
-    thread->cpus = thread->granted = cpus;
-    pthread_mutex_unlock(&thread->pool->place_lock);
-    if (error != 0)
-        log_warn("asynchronous progress: thread %u cannot run on processor %d: %s", thread->index,
-                 places->bound ? places->cpu[thread->index % places->count] : -1, strerror(error));
+        sched_getaffinity(0, sizeof(*cpus), cpus);
+}
+
+/* From now on. With place_lock held, or before there is anything to advance: no thread is just
+ * moving by the places of before. */
+static void set_places(struct async_pool *pool, const struct async_places *places)
+{
+    bool spare = places->bound || async_spare(pool->client) != 0;
+
+    pool->places = *places;
+    atomic_store_explicit(&pool->avoids, places->avoids, memory_order_relaxed);
+    atomic_store_explicit(&pool->bound, places->bound, memory_order_relaxed);
+    atomic_store_explicit(&pool->spare, spare, memory_order_relaxed);
+}
+
+/* All threads move, or none: 0, or a positive errno when one may not run there. */
+static int move_threads(struct async_pool *pool, const struct async_places *places)
+{
+    unsigned moved = 0;
+    int error = 0;
+    cpu_set_t cpus;
+
+    pthread_mutex_lock(&pool->place_lock);
+    while (moved < pool->thread_count && error == 0) {
+        find_place(places, moved, &cpus);
+        error = pthread_setaffinity_np(pool->threads[moved].thread, sizeof(cpus), &cpus);
+        moved += error == 0;
+    }
+    for (unsigned i = 0; i < moved; i++) {
+        struct async_thread *thread = &pool->threads[i];
+
+        if (error == 0) {
+            find_place(places, i, &thread->cpus);
+            thread->granted = thread->cpus;
+        } else {
+            pthread_setaffinity_np(thread->thread, sizeof(cpus), &thread->granted);
+        }
+    }
+    if (error == 0)
+        set_places(pool, places);
+    pthread_mutex_unlock(&pool->place_lock);
+    return error;
 }
 
 /*
@@ -79,11 +111,7 @@ static int start_thread(struct async_pool *pool, struct async_thread *thread, un
     if (error != 0)
         error = pthread_create(&thread->thread, NULL, async_thread_main, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error != 0)
-        return -error;
-    if (pool->places.bound)
-        place_thread(thread);
-    return 0;
+    return -error;
 }
 
 static void stop_threads(struct async_pool *pool)
@@ -97,7 +125,7 @@ static void stop_threads(struct async_pool *pool)
     pool->thread_count = 0;
 }
 
-static unsigned count_threads(const struct client *client, const struct async_pool *pool,
+static unsigned count_threads(const struct client *client, const struct async_places *places,
                               unsigned wanted)
 {
     unsigned threads = wanted;
@@ -105,47 +133,42 @@ static unsigned count_threads(const struct client *client, const struct async_po
     if (threads == 0)
         threads = (unsigned)option_int(OPT_ASYNC_THREADS);
     if (threads == 0)
-        threads = pool->places.bound ? pool->places.count : async_spare(client);
+        threads = places->bound ? places->count : async_spare(client);
     if (threads > client->context_count)
         threads = (unsigned)client->context_count;
     return threads != 0 ? threads : 1;
 }
 
-/* 0 or -EINVAL. */
-static int find_places(struct client *client, const char *cpus, struct async_pool *pool)
+/* The first places. What may not be used is not worth going without threads. */
+static void take_places(struct async_pool *pool, const struct async_places *places)
 {
-    struct async_places places;
-    int error = async_places_find(client, cpus, &places);
+    static const struct async_places any;
+    int error = places->bound ? move_threads(pool, places) : 0;
 
     if (error != 0)
-        return error;
-    pool->places = places;
-    pthread_mutex_lock(&pool->place_lock); /* no thread is just moving by the places of before */
-    atomic_store_explicit(&pool->avoids, places.avoids, memory_order_relaxed);
-    pthread_mutex_unlock(&pool->place_lock);
-    atomic_store_explicit(&pool->bound, places.bound, memory_order_relaxed);
-    atomic_store_explicit(&pool->spare, places.bound || async_spare(client) != 0,
-                          memory_order_relaxed);
-    return 0;
+        log_warn("asynchronous progress: a thread may not run where it was told to, so all run "
+                 "where the system puts them: %s",
+                 strerror(error));
+    if (error != 0 || !places->bound)
+        set_places(pool, error != 0 ? &any : places);
 }
 
 /* How many threads there are is decided once. */
 int async_pool_make(struct client *client, unsigned threads, const char *cpus)
 {
-    struct async_pool *pool = calloc(1, sizeof(*pool));
-    int error = pool != NULL ? 0 : -ENOMEM;
+    struct async_places places;
+    struct async_pool *pool;
+    int error = async_places_find(client, cpus, &places);
 
-    if (error == 0) {
-        pthread_mutex_init(&pool->place_lock, NULL);
-        error = find_places(client, cpus, pool);
-    }
-    if (error != 0) {
-        free(pool);
+    if (error != 0)
         return error;
-    }
+    pool = calloc(1, sizeof(*pool));
+    if (pool == NULL)
+        return -ENOMEM;
+    pthread_mutex_init(&pool->place_lock, NULL);
     pool->client = client;
     pool->pid = getpid();
-    threads = count_threads(client, pool, threads);
+    threads = count_threads(client, &places, threads);
     pool->threads = calloc(threads, sizeof(*pool->threads));
     error = pool->threads != NULL ? 0 : -ENOMEM;
     for (size_t i = 0; i < client->context_count; i++) {
@@ -157,6 +180,7 @@ int async_pool_make(struct client *client, unsigned threads, const char *cpus)
         pool->thread_count += error == 0;
     }
     if (error == 0) {
+        take_places(pool, &places);
         client->async = pool;
         return 0;
     }
@@ -201,8 +225,10 @@ pami_result_t PAMIX_Client_async_place(pami_client_t handle, const char *cpus)
 {
     static const char function[] = "PAMIX_Client_async_place";
     struct client *client = client_from_handle(handle);
+    struct async_places places;
     struct async_pool *pool;
     pami_result_t result = PAMI_SUCCESS;
+    int error;
 
     if (client == NULL || cpus == NULL)
         return error_set(PAMI_INVAL, "%s: %s", function,
@@ -211,12 +237,13 @@ pami_result_t PAMIX_Client_async_place(pami_client_t handle, const char *cpus)
     pool = client->async;
     if (pool == NULL) {
         result = error_set(PAMI_EAGAIN, "%s: client: has no threads yet", function);
-    } else if (find_places(client, cpus, pool) != 0) {
-        result =
-            error_set(PAMI_INVAL, "%s: cpus: '%s' is not a list of processors", function, cpus);
+    } else if (async_places_find(client, cpus, &places) != 0) {
+        result = error_set(PAMI_INVAL, "%s: cpus: " ASYNC_NO_LIST, function, cpus);
     } else {
-        for (unsigned i = 0; i < pool->thread_count; i++)
-            place_thread(&pool->threads[i]);
+        error = move_threads(pool, &places);
+        if (error != 0)
+            result = error_set(PAMI_INVAL, "%s: cpus: '%.64s': a thread may not run there: %s",
+                               function, cpus, strerror(error));
     }
     pthread_mutex_unlock(&client->async_lock);
     return result;

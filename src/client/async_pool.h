@@ -65,6 +65,9 @@ struct async_pool {
     struct async_slot slots[ENDPOINT_OFFSETS_MAX];
 };
 
+/* The end of an error text, of what async_pool_make says -EINVAL to. */
+#define ASYNC_NO_LIST "'%.64s' is neither any, auto nor a list of processors such as 2,4-6"
+
 /* With client->async_lock held. 0 or negative errno. */
 int async_pool_make(struct client *client, unsigned threads, const char *cpus);
 

@@ -8,6 +8,7 @@
  * Run: tasks=2 args="_exit"
  * Run: tasks=2 args="thread"
  * Run: tasks=1 args="bound"
+ * Run: tasks=1 args="nowhere" env="PAMI_ASYNC_CPUS=1023"
  */
 #include "async.h"
 
@@ -118,7 +119,7 @@ static void ask_where(void)
 static void other_places(const cpu_set_t *mine)
 {
     pamix_context_async_status_t status;
-    char list[16];
+    char list[32];
     int last = CPU_SETSIZE - 1;
 
     while (!CPU_ISSET((size_t)last, mine))
@@ -126,8 +127,13 @@ static void other_places(const cpu_set_t *mine)
     snprintf(list, sizeof list, "%d", last);
     CHECK_REFUSED(PAMIX_Client_async_place(job.client, "2-"), PAMI_INVAL, "cpus");
     CHECK_OK(PAMIX_Client_async_place(job.client, list));
-    CHECK_OK(PAMIX_Context_async_query(job.context[1], &status));
-    CHECK(status.enabled && status.cpu == last);
+    snprintf(list, sizeof list, "%d,%d", last, CPU_SETSIZE - 1);
+    if (last != CPU_SETSIZE - 1)
+        CHECK_REFUSED(PAMIX_Client_async_place(job.client, list), PAMI_INVAL, "cpus");
+    for (size_t i = 1; i < CONTEXTS; i++) {
+        CHECK_OK(PAMIX_Context_async_query(job.context[i], &status));
+        CHECK(status.enabled && status.cpu == last);
+    }
     ask_where();
     CHECK(cpu_seen == last);
     CHECK_OK(PAMIX_Client_async_place(job.client, "any"));
@@ -355,6 +361,18 @@ static void bound(const cpu_set_t *all)
     job_finish(&job);
 }
 
+/* Nor does a thread that may not run where the option says pass for one that does. */
+static void nowhere(void)
+{
+    pamix_context_async_status_t status;
+
+    CHECK_OK(PAMIX_Context_async_enable(job.context, CONTEXTS, NULL));
+    CHECK_OK(PAMIX_Context_async_query(job.context[0], &status));
+    CHECK(status.enabled && (status.cpu == -1 || sysconf(_SC_NPROCESSORS_CONF) > 1023));
+    post_and_spin(job.context[0], POSTS);
+    job_finish(&job);
+}
+
 static size_t busy;
 
 static void stay(pami_context_t context, void *cookie)
@@ -403,6 +421,10 @@ int main(int argc, char **argv)
     open_extension();
     if (is_bound) {
         bound(&all);
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "nowhere") == 0) {
+        nowhere();
         return 0;
     }
     if (argc > 1)
