@@ -80,7 +80,7 @@ typedef struct {
  *   how  read during the call; only the first call for a client can decide. NULL: the options.
  *        Threads that may not run on a processor of the list run where the system puts them
  * PAMI_INVAL: not a context, or of a simulation; cpus is no list. PAMI_ENOMEM. PAMI_ERROR: a
- * thread could not be started.
+ * thread could not be started. None of the contexts is enabled then that was not before.
  */
 pami_result_t PAMIX_Context_async_enable(pami_context_t contexts[], size_t count,
                                          const pamix_context_async_t *how);

@@ -314,20 +314,33 @@ static void ring(void *cookie)
 
 /* ---- control ---- */
 
+/* NULL, with the error text set: it is not a context that a thread could advance. */
+static struct client *find_client(const char *function, pami_context_t handle)
+{
+    struct client *client = client_of_context(handle);
+    const struct context *context = handle;
+
+    if (client == NULL)
+        error_set(PAMI_INVAL, "%s: context: not a context", function);
+    else if (!client->core.simulated && context->ports[0]->ops->doorbell != NULL)
+        return client;
+    else
+        error_set(PAMI_INVAL, "%s: context: is a simulated one", function);
+    return NULL;
+}
+
 /* The slot of a context, with its client's lock held; NULL with the error text set. */
 static struct async_slot *slot_take(const char *function, pami_context_t handle,
                                     const pamix_context_async_t *how, struct client **out,
                                     pami_result_t *result)
 {
-    struct client *client = client_of_context(handle);
-    struct context *context = handle;
+    struct client *client = find_client(function, handle);
     bool by_option = how == NULL || how->cpus == NULL;
     const char *cpus = by_option ? option_string(OPT_ASYNC_CPUS) : how->cpus;
     int error = 0;
 
-    if (client == NULL || client->core.simulated || context->ports[0]->ops->doorbell == NULL) {
-        *result = error_set(PAMI_INVAL, "%s: context: %s", function,
-                            client == NULL ? "not a context" : "is a simulated one");
+    if (client == NULL) {
+        *result = PAMI_INVAL;
         return NULL;
     }
     pthread_mutex_lock(&client->async_lock);
@@ -335,7 +348,7 @@ static struct async_slot *slot_take(const char *function, pami_context_t handle,
         error = async_pool_make(client, how != NULL ? how->threads : 0, cpus);
     if (error == 0) {
         *out = client;
-        return &client->async->slots[context->offset];
+        return &client->async->slots[((const struct context *)handle)->offset];
     }
     pthread_mutex_unlock(&client->async_lock);
     if (error == -EINVAL)
@@ -478,6 +491,9 @@ pami_result_t PAMIX_Context_async_enable(pami_context_t contexts[], size_t count
 
     if (contexts == NULL && count != 0)
         return error_set(PAMI_INVAL, "PAMIX_Context_async_enable: contexts: NULL");
+    for (size_t i = 0; i < count; i++)
+        if (find_client("PAMIX_Context_async_enable", contexts[i]) == NULL)
+            return PAMI_INVAL;
     for (size_t i = 0; i < count && result == PAMI_SUCCESS; i++)
         result = enable("PAMIX_Context_async_enable", contexts[i], 1u << ASYNC_ALL, how);
     return result;
@@ -489,6 +505,10 @@ pami_result_t PAMIX_Context_async_disable(pami_context_t contexts[], size_t coun
 
     if (contexts == NULL && count != 0)
         return error_set(PAMI_INVAL, "PAMIX_Context_async_disable: contexts: NULL");
+    for (size_t i = 0; i < count; i++)
+        if (client_of_context(contexts[i]) == NULL)
+            return error_set(
+                PAMI_INVAL, "PAMIX_Context_async_disable: contexts: entry %zu is not a context", i);
     for (size_t i = 0; i < count && result == PAMI_SUCCESS; i++)
         result = disable("PAMIX_Context_async_disable", contexts[i], ~0u);
     return result;

@@ -72,6 +72,7 @@ static void arguments(void)
     pami_context_t context = job.context[1];
     pamix_context_async_t how = {.cpus = "fast ones"};
     pamix_context_async_status_t status;
+    pami_context_t some[] = {context, NULL};
 
     CHECK_RESULT(async_enable(NULL, PAMIX_ASYNC_ALL), PAMI_INVAL);
     CHECK_RESULT(async_disable(NULL, PAMIX_ASYNC_ALL), PAMI_INVAL);
@@ -90,6 +91,9 @@ static void arguments(void)
     CHECK_OK(PAMIX_Context_async_enable(NULL, 0, NULL));
     CHECK_OK(PAMIX_Context_async_query(context, &status));
     CHECK(!status.enabled && status.thread == -1 && status.threads == 0 && status.cpu == -1);
+    CHECK_REFUSED(PAMIX_Context_async_enable(some, 2, NULL), PAMI_INVAL, "context"); /* none */
+    CHECK_OK(PAMIX_Context_async_query(context, &status));
+    CHECK(!status.enabled && status.threads == 0);
     CHECK_REFUSED(PAMIX_Client_async_place(job.client, "any"), PAMI_EAGAIN, "threads");
     CHECK_REFUSED(PAMIX_Client_async_place(NULL, "any"), PAMI_INVAL, "client");
     CHECK_REFUSED(PAMIX_Client_async_place(job.client, NULL), PAMI_INVAL, "cpus");
@@ -164,6 +168,10 @@ static void places(void)
     ask_where();
     CHECK(cpu_seen == first);
     other_places(&mine);
+    CHECK_REFUSED(PAMIX_Context_async_disable((pami_context_t[]){job.context[1], NULL}, 2),
+                  PAMI_INVAL, "contexts");
+    CHECK_OK(PAMIX_Context_async_query(job.context[1], &status));
+    CHECK(status.enabled);
     CHECK_OK(PAMIX_Context_async_disable(&job.context[1], 2));
 }
 
