@@ -87,8 +87,9 @@ pami_result_t PAMIX_Context_async_enable(pami_context_t contexts[], size_t count
 
 /*
  * From now on these contexts are not advanced any more. When the call returns the thread has left
- * them; when it is made in a callback, the thread leaves them once the callback has returned. Any
- * thread. PAMI_INVAL.
+ * them. When it is made in a callback, the thread leaves what that belongs to once the callback has
+ * returned; so do others that are in callbacks which wait for it by such a call of their own. Any
+ * thread. PAMI_INVAL: all stay as they were.
  */
 pami_result_t PAMIX_Context_async_disable(pami_context_t contexts[], size_t count);
 

@@ -10,6 +10,8 @@
  *             are written before serving is released, and read after it was acquired.
  *   running   the thread is inside the context. Disabling clears serving, then waits for running
  *             to be false; the thread sets running, then looks at serving (A1: both seq_cst).
+ *   waits_for a thread that disables another's context in a callback says so and then follows who
+ *             waits for whom, so that of a circle the last one sees it all (A2: both seq_cst).
  */
 #include "client/async.h"
 
@@ -74,9 +76,12 @@ static bool has_spare(const struct async_thread *thread)
                                  (thread->clear && thread->crowded_until == 0));
 }
 
+/* The one that is running; NULL: it is none of the library's. */
+static _Thread_local struct async_thread *self __attribute__((tls_model("initial-exec")));
+
 /* ---- one context's turn ---- */
 
-static bool is_serving(struct async_slot *slot)
+static bool is_serving(const struct async_slot *slot)
 {
     return atomic_load_explicit(&slot->serving, memory_order_seq_cst) != 0; /* A0, A1 */
 }
@@ -295,6 +300,7 @@ void *async_thread_main(void *argument)
     pthread_setname_np(pthread_self(), name);
     atomic_store(&thread->id, gettid());
     share_helper_begin();
+    self = thread;
     prctl(PR_SET_TIMERSLACK, 1000ul); /* ns: naps are short */
     while (!atomic_load_explicit(&thread->stopping, memory_order_acquire)) {
         uint32_t heard = async_bell_hear(&thread->bell);
@@ -397,12 +403,38 @@ static bool can_wait(const struct async_slot *slot)
     return slot->progress == NULL || !context_lock_held(&slot->context->lock);
 }
 
+/* Does the thread wait for the caller, perhaps by way of others? Of this pool only, whose threads
+ * stay while one of its contexts is being disabled. */
+static bool waits_for_us(struct async_thread *thread)
+{
+    for (unsigned i = 0; thread != NULL && i < self->pool->thread_count; i++) {
+        thread = atomic_load_explicit(&thread->waits_for, memory_order_seq_cst); /* A2 */
+        if (thread == self)
+            return true;
+    }
+    return false;
+}
+
+/* Until the context's thread is outside; not for one that stays in a callback for the caller's. */
+static void wait_until_left(const struct async_slot *slot)
+{
+    bool inside = self != NULL && self->pool == slot->thread->pool;
+    uint32_t tries = 0;
+
+    if (inside)
+        atomic_store_explicit(&self->waits_for, slot->thread, memory_order_seq_cst); /* A2 */
+    while (is_visited(slot) && !is_serving(slot) && can_wait(slot) &&
+           !(inside && waits_for_us(slot->thread)))
+        yield_again(tries++);
+    if (inside)
+        atomic_store_explicit(&self->waits_for, NULL, memory_order_seq_cst);
+}
+
 static pami_result_t disable(const char *function, pami_context_t handle, unsigned events)
 {
     struct client *client = client_of_context(handle);
     struct async_slot *slot;
     unsigned before;
-    uint32_t tries = 0;
 
     if (client == NULL)
         return error_set(PAMI_INVAL, "%s: context: not a context", function);
@@ -420,8 +452,7 @@ static pami_result_t disable(const char *function, pami_context_t handle, unsign
     if (before != 0)
         async_bell_ring(&slot->thread->bell);
     /* It may still be inside when it was disabled before, in a callback. */
-    while (is_visited(slot) && !is_serving(slot) && can_wait(slot))
-        yield_again(tries++);
+    wait_until_left(slot);
     return PAMI_SUCCESS;
 }
 

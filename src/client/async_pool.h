@@ -44,6 +44,7 @@ struct async_thread {
     atomic_int id; /* for the system */
     struct async_bell bell;
     atomic_bool stopping;
+    _Atomic(struct async_thread *) waits_for; /* A2 */
     cpu_set_t cpus;     /* where it may run; pool->place_lock, as the next one */
     cpu_set_t granted;  /* where it has said that it wants to run */
     uint64_t placed_at; /* ns: when it last moved; its own, as is all that follows */

@@ -1,7 +1,7 @@
 /*
  * EXT_async_progress and PAMIX_Context_async_* at their edges: arguments, events, functions of the
- * user's own, disabling from inside a callback, where the threads run, leaving with everything
- * still enabled.
+ * user's own, disabling from inside a callback, also each other's contexts, where the threads run,
+ * leaving with everything still enabled.
  *
  * Run: tasks=1,3
  * Run: tasks=2 args="exit"
@@ -318,6 +318,30 @@ static void from_inside_and_outside(void)
     CHECK_SIZE(load(&returned), 1);
 }
 
+/* Two threads, each in a callback in which it disables the context of the other. */
+static pami_result_t disable_other(pami_context_t context, void *cookie)
+{
+    __atomic_fetch_add(&inside, 1, __ATOMIC_ACQ_REL);
+    while (load(&inside) != 2)
+        sched_yield();
+    CHECK_OK(async_disable(cookie, PAMIX_ASYNC_ALL));
+    return count(context, cookie);
+}
+
+static void from_each_other(void)
+{
+    static pami_work_t work[2];
+    pami_context_t *two = &job.context[1];
+
+    done = inside = 0;
+    CHECK_OK(PAMIX_Context_async_enable(two, 2, NULL));
+    for (size_t i = 0; i < 2; i++)
+        CHECK_OK(PAMI_Context_post(two[i], &work[i], disable_other, two[1 - i]));
+    WAIT_WITH(test_sleep(1e-4), load(&done) == 2);
+    CHECK_OK(PAMIX_Context_async_disable(two, 2));
+    inside = 0;
+}
+
 static pami_result_t leave_here(pami_context_t context, void *cookie)
 {
     (void)context, (void)cookie;
@@ -444,6 +468,7 @@ int main(int argc, char **argv)
     other_function();
     from_inside();
     from_inside_and_outside();
+    from_each_other();
     forked();
     job_finish(&job);
     return 0;
