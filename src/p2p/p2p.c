@@ -494,13 +494,23 @@ static bool ports_settled(const struct context *context)
     return settled;
 }
 
-static int drain_step(struct context *context)
+/* A mover writes to memory that is about to go. */
+static bool are_moving(struct context **contexts, size_t count)
+{
+    bool moving = false;
+
+    for (size_t i = 0; i < count; i++)
+        moving = moving || contexts[i]->p2p->moved != 0;
+    return moving;
+}
+
+static int drain_step(struct context *context, bool moving)
 {
     struct p2p *p2p = context->p2p;
     int events = 0;
 
-    /* A mover writes to memory that is about to go, and its word comes as any callback does. */
-    if (unlikely(p2p->moved != 0))
+    /* A mover's word comes as any callback does, and so does its work, where that is done here. */
+    if (unlikely(moving && (p2p->moved != 0 || atomic_load(&context->serves))))
         return context_pass(context);
     for (size_t i = 0; i < context->port_count; i++)
         events += context->ports[i]->ops->advance(context->ports[i]);
@@ -555,11 +565,11 @@ void p2p_drain(struct context **contexts, size_t count, double seconds)
     }
     for (;;) {
         int events = 0;
-        bool outstanding = false;
+        bool outstanding = false, moving = are_moving(contexts, count);
         struct context *context = contexts[0];
 
         for (size_t i = 0; i < count; i++) {
-            events += drain_step(contexts[i]);
+            events += drain_step(contexts[i], moving);
             outstanding =
                 outstanding || is_outstanding(contexts[i]->p2p) || !ports_settled(contexts[i]);
         }

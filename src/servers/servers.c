@@ -97,8 +97,12 @@ static const char is_a_server;
 
 static void contexts_take(const struct servers *servers)
 {
-    for (unsigned i = 0; i < servers->count; i++)
-        atomic_store(&((struct context *)servers->contexts[i])->plain_of, &is_a_server);
+    for (unsigned i = 0; i < servers->count; i++) {
+        struct context *context = servers->contexts[i];
+
+        atomic_store(&context->plain_of, &is_a_server);
+        atomic_store(&context->serves, true);
+    }
 }
 
 /* Those that are still there. */
@@ -108,8 +112,9 @@ static void contexts_give_back(const struct servers *servers)
         struct context *context = servers->contexts[i];
         const void *own = &is_a_server;
 
-        if (registry_find(context) == servers->core)
-            atomic_compare_exchange_strong(&context->plain_of, &own, &context->plain_of);
+        if (registry_find(context) == servers->core &&
+            atomic_compare_exchange_strong(&context->plain_of, &own, &context->plain_of))
+            atomic_store(&context->serves, false);
     }
 }
 

@@ -12,6 +12,7 @@
  *   received    a task leaves as soon as it has received: its peer still gets remote_fn
  *   received_   the same with _exit
  *   destroyed   the same with Client_destroy and exit
+ *   fetching    a task leaves while its communication server is to fetch what it receives
  *   sent        a task sends and exits at once: the messages arrive
  *   first       the same with messages that are the first ones to their destination
  *   one         one task leaves early, the others go on
@@ -32,6 +33,7 @@
  * Run: tasks=4 nodes=2 args="received"
  * Run: tasks=2 args="received" env="PAMI_SHM_SINGLE_COPY=off"
  * Run: tasks=2 args="received_" env="PAMI_RNDV_BYTES=0"
+ * Run: tasks=2 args="fetching" env="PAMI_SERVERS_FETCH=on"
  * Run: tasks=2,4 args="sent"
  * Run: tasks=2 args="sent" env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2"
  * Run: tasks=4 nodes=2 args="sent"
@@ -63,7 +65,7 @@ static struct job job;
 static unsigned char data[BYTES], sink[BYTES];
 static size_t received, acknowledged;
 static size_t last_inside; /* the message whose callback ends the process; 0: none does */
-static bool peers_vanish, relays, next_ready;
+static bool peers_vanish, relays, next_ready, begun;
 
 static const size_t sizes[] = {0, 400, 5000, 30000, BYTES};
 
@@ -102,6 +104,7 @@ static void on_message(pami_context_t context, void *cookie, const void *header,
         on_received();
         return;
     }
+    begun = true;
     recv->addr = sink;
     recv->local_fn = on_landed;
 }
@@ -244,6 +247,23 @@ static void leave_when_received(const char *how)
     exit(0);
 }
 
+/* The request for the data has just been made. */
+static void leave_fetching(void)
+{
+    pamix_servers_t servers;
+
+    if (job.task == 0) {
+        send_some(1, BYTES);
+        WAIT(&job, acknowledged == 1);
+        exit(0);
+    }
+    CHECK_OK(PAMIX_Servers_create(&job.context[1], 1, NULL, &servers));
+    CHECK_OK(PAMIX_Servers_start(servers));
+    WAIT_WITH(test_advance(job.context[0], 1), begun);
+    test_advancing++; /* the end of the fetch comes as ever, in exit */
+    exit(0);
+}
+
 /* Nothing has been advanced since, or ever. Half of the tasks destroy their contexts only. */
 static void leave_when_sent(void)
 {
@@ -323,6 +343,8 @@ int main(int argc, char **argv)
         leave_with_threads();
     if (strncmp(how, "asleep", 6) == 0 || strcmp(how, "handler_") == 0)
         leave_asleep(how);
+    if (strcmp(how, "fetching") == 0)
+        leave_fetching();
     if (strcmp(how, "sent") == 0 || strcmp(how, "first") == 0)
         leave_when_sent();
     if (strcmp(how, "one") == 0)
