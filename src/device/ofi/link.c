@@ -148,7 +148,7 @@ int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice)
         link->ended_back = notice->ended;
     } else {
         link->ended = notice->ended;
-        link->state = LINK_UP;
+        link->state = ofi_link_up(link);
     }
     return 0;
 }
@@ -202,7 +202,7 @@ bool ofi_link_live(struct ofi_link *link, uint32_t life)
     drop_held(link);
     link->state = LINK_NEW;
     link->leaving = link->leave_known = link->dead = link->told = link->back = false;
-    link->marked = false;
+    link->marked = link->broken = false;
     link->wanted = link->mark = link->lost = link->asked = 0;
     link->sent = link->sent_units = link->sent_read = 0;
     link->received = link->received_units = link->reported = 0;
@@ -249,19 +249,25 @@ static int refuse(struct ofi_link *link, int error)
     return error;
 }
 
-/* Who has ended says so by the reception. Who lives and cannot be reached from here counts as dead,
- * at both ends: it would wait for what we cannot send. */
+/*
+ * Who has ended says so by the reception. Who lives and cannot be reached from here counts as dead,
+ * at both ends: it would wait for what we cannot send. Where that is not sure (pulse.c finds out)
+ * nothing more is sent meanwhile, nor ever in this life, for numbers are missing.
+ */
 static void give_up(struct ofi_link *link, int error)
 {
     bool lack = ofi_is_lack(error);
 
-    if (link->leaving)
+    if (link->leaving || link->broken)
         return;
     log_at(lack ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "ofi: endpoint %u cannot be sent to: %s",
            link->path.endpoint, fi_strerror(error));
+    link->broken = true;
+    link->pulse.since = 0; /* answers from before prove nothing */
+    if (link->state == LINK_UP)
+        link->state = LINK_BROKEN;
     if (lack)
         reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
-    ofi_link_leaves(link);
 }
 
 /* The provider's trouble with a peer is either -EAGAIN or the end of the peer. */
@@ -276,11 +282,14 @@ static int provider_error(struct ofi_link *link, ssize_t error)
 static int send_buffer(struct ofi_link *link, struct ofi_buffer *buffer)
 {
     struct ofi_slot *slot = link->slot;
-    int cancel = ofi_enter();
     ssize_t error;
+    int cancel;
 
+    if (unlikely(link->broken))
+        return -EAGAIN;
     ofi_slot_rouse(slot);
     buffer->life = link->life;
+    cancel = ofi_enter();
     error = fi_send(slot->ep, buffer->memory, buffer->bytes, slot->send_region.descriptor,
                     link->address, &buffer->operation.context);
     ofi_leave(cancel);
@@ -482,7 +491,7 @@ bool ofi_link_report(struct ofi_link *link, bool ask)
     };
     struct ofi_buffer *buffer;
 
-    if (link->address == FI_ADDR_UNSPEC || link->state == LINK_DEAD)
+    if (link->address == FI_ADDR_UNSPEC || link->state == LINK_DEAD || link->broken)
         return true;
     if (sizeof(frame) <= slot->inject_max) {
         int cancel = ofi_enter();

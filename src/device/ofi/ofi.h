@@ -304,6 +304,7 @@ enum link_state {
     LINK_NEW,    /* nobody has asked for its name */
     LINK_ASKED,  /* the reception is asking */
     LINK_UP,     /* packets can go */
+    LINK_BROKEN, /* packets could go, but the link is `broken` */
     LINK_CLOSED, /* the remote context has left; asking may bring it back */
     LINK_DEAD,   /* the remote task has left for good */
 };
@@ -320,6 +321,7 @@ struct ofi_pulse {
     bool owed_ports;  /* ... with the ports of our connections */
     bool heard;       /* something came that is not counted elsewhere */
     bool expects;     /* a remote read is under way */
+    uint32_t unread;  /* looks in a row that found some of ours unread, and none newly read */
     /* Of the extra endpoints, a bit for each: */
     uint8_t rails_waiting; /* something has been under way there since the look before */
     uint8_t rails_heard;   /* something has been completed there since then, */
@@ -354,20 +356,21 @@ struct ofi_link {
     bool leaving;     /* has closed or died; `gone` is due when everything it sent is read */
     bool leave_known; /* ... which is leave_count packets */
     bool dead;
-    bool used; /* a path was given out, so somebody wants to hear when it goes */
-    bool told; /* that it has gone, in this context's life: sends are refused until it is back */
-    bool back; /* leaving, but its name has come anew: it was created again */
+    bool used;   /* a path was given out, so somebody wants to hear when it goes */
+    bool told;   /* that it has gone, in this context's life: sends are refused until it is back */
+    bool back;   /* leaving, but its name has come anew: it was created again */
+    bool broken; /* the provider failed to send, so packets may be missing in this life */
     bool announced;   /* it has been told that we are back, in this context's life, ... */
     bool unannounced; /* ... or has still to be, there was no memory */
     uint32_t life;    /* see reception.h; numbers begin anew with each */
     uint32_t leave_count;
     uint64_t quiet_since;  /* when leaving: ns, 0: not yet looked at ... */
     uint32_t quiet_number; /* ... and what had been received then */
-    uint32_t wanted;       /* the sender asked to be told when so many are read */
-    bool marked;           /* the context ends; what matters is ... */
-    uint32_t mark;         /* ... that so much is read, units: more answers may go any time */
-    uint32_t lost;         /* nobody waits for those sent up to here: it had gone */
-    uint32_t asked;        /* ... and we asked the same when so many were sent */
+    uint32_t wanted;     /* the sender has sent so many, and wants to be told when they are read */
+    bool marked;         /* the context ends; what matters is ... */
+    uint32_t mark;       /* ... that so much is read, units: more answers may go any time */
+    uint32_t lost;       /* nobody waits for those sent up to here: it had gone */
+    uint32_t asked;      /* ... and we asked the same when so many were sent */
     uint32_t ended;      /* how often its contexts have been destroyed: the life that is sent to */
     uint32_t ended_back; /* ... that will be once `gone` has been said; when back */
     uint32_t asked_as;   /* as which life of ours it was asked for its name */
@@ -444,6 +447,12 @@ static inline uint32_t ofi_offset(uint32_t endpoint)
 static inline uint32_t ofi_link_ended(const struct ofi_link *link)
 {
     return link->back ? link->ended_back : link->ended;
+}
+
+/* Now that there is somebody to send to. */
+static inline enum link_state ofi_link_up(const struct ofi_link *link)
+{
+    return link->broken ? LINK_BROKEN : LINK_UP;
 }
 
 /* Of the life that leaves nothing is to come. Where it had left before we asked for it, what may

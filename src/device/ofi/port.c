@@ -317,7 +317,7 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
                      link->path.endpoint, link->leave_count, link->received);
         link->path.closed = link->packets.closed = true;
         link->leaving = link->dead;
-        link->state = link->dead ? LINK_DEAD : link->back ? LINK_UP : LINK_CLOSED;
+        link->state = link->dead ? LINK_DEAD : link->back ? ofi_link_up(link) : LINK_CLOSED;
         link->told = link->used && !link->back;
         link->ended = ofi_link_ended(link);
         link->used = link->back = false;
@@ -372,7 +372,7 @@ static void set_port(struct ofi_slot *slot, struct port *port)
         link->used = link->marked = link->told = link->back = false;
         link->announced = link->unannounced = false;
         /* The others take us for gone, and must be told that we are back. */
-        if (port == NULL && (link->state == LINK_UP || link->state == LINK_ASKED))
+        if (port == NULL && link->state != LINK_CLOSED && link->state != LINK_DEAD)
             link->state = LINK_NEW;
         else if (port != NULL && link->state == LINK_NEW && link->address != FI_ADDR_UNSPEC)
             ofi_link_announce(link);
@@ -485,7 +485,7 @@ int ofi_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
         return -EPIPE;
     /* Whoever left before anybody was interested may be back: the answer will tell. */
     if (!link->used && link->leaving && !link->dead) {
-        link->state = link->back ? LINK_UP : LINK_CLOSED;
+        link->state = link->back ? ofi_link_up(link) : LINK_CLOSED;
         link->ended = ofi_link_ended(link);
         link->leaving = link->back = false;
     }

@@ -1,5 +1,5 @@
 /*
- * Heartbeats of links: whether packets still get through to somebody who lives.
+ * Heartbeats of links: whether packets still get through, all of them, to somebody who lives.
  *
  * That a task has died or its host was cut off, the reception hears by itself. A link can be cut
  * alone: fabric and receptions use different networks, a firewall has forgotten a connection that
@@ -9,6 +9,15 @@
  * and by a message over the reception, which that *context* answers as well, from its advance, when
  * its queue is empty. When answers keep coming over the reception, and nothing comes over the link
  * for the peer timeout, the link is cut, and the task counts as dead.
+ *
+ * Packets can also be lost one way, or some of them, when a provider's connection is reset: it
+ * makes another one with the next send. Who sends sees an error at best. Who receives sees a gap:
+ * packets that came before their turn, or a number of packets sent that has not come. A gap that
+ * does not close counts as silence, whatever else comes over the link. So that there is a number,
+ * who has something unread for long says it, also over a link that is not silent.
+ *
+ * After an error of the provider (link->broken) the only question is whether the other one is
+ * leaving: a few answers show that it is not, and the link is cut.
  *
  * A link's extra endpoints (PAMI_OFI_RAILS) count one by one: what is under way through one of them
  * must bring something, whatever the others do. There is no going over to another one, as what was
@@ -35,6 +44,8 @@
 #define ANSWERS_MIN 5u
 /* The question before the last of these and the last one exchange ports: others rarely matter. */
 #define ANSWERS_PORTS (ANSWERS_MIN - 2)
+/* Answers after an error: the first may be from a context that has begun to leave. */
+#define ANSWERS_BROKEN 2u
 /* More time for a link that nothing has ever come over. */
 #define UNPROVEN_FACTOR 12u
 
@@ -52,6 +63,20 @@ static bool has_heard_something(const struct ofi_link *link)
            pulse->sent_read != link->sent_read || pulse->held_count != link->held_count;
 }
 
+/* Something has not come that was sent before what has come. What there was no memory for counts as
+ * come. */
+static bool has_gap(const struct ofi_link *link)
+{
+    return !link->slot->again && !link->slot->stuck && link->pulse.received == link->received &&
+           (link->held_count != 0 || (int32_t)(link->wanted - link->received) > 0);
+}
+
+static bool is_unread(const struct ofi_link *link)
+{
+    return link->sent_read != link->sent_units && link->lost != link->sent_units &&
+           link->pulse.sent_read == link->sent_read;
+}
+
 /* Extra endpoints have connections of their own. True when one of them says nothing. */
 static bool look_at_rails(struct ofi_pulse *pulse)
 {
@@ -66,11 +91,13 @@ static bool look_at_rails(struct ofi_pulse *pulse)
 static void cut(struct ofi_link *link, uint64_t now)
 {
     struct ofi_pulse *pulse = &link->pulse;
+    const char *why = link->broken               ? "it cannot be sent to"
+                      : pulse->rails_silent != 0 ? "a rail of PAMI_OFI_RAILS has brought nothing"
+                      : has_gap(link)            ? "packets that it has sent have not come"
+                                                 : "no packet has come from it or got there";
 
     log_warn("ofi: endpoint %u lives, but for %.1f s %s: its task counts as dead",
-             link->path.endpoint, 1e-9 * (double)(now - pulse->since),
-             pulse->rails_silent != 0 ? "a rail of PAMI_OFI_RAILS has brought nothing"
-                                      : "no packet has come from it or got there");
+             link->path.endpoint, 1e-9 * (double)(now - pulse->since), why);
     reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
     memset(pulse, 0, sizeof(*pulse));
 }
@@ -88,8 +115,42 @@ static int say(struct ofi_link *link, bool answer, bool with_ports)
 
 static void question(struct ofi_link *link)
 {
+    bool last = link->broken || link->pulse.answers >= ANSWERS_PORTS;
+
     ofi_link_report(link, true);
-    link->pulse.asked = say(link, false, link->pulse.answers >= ANSWERS_PORTS) == 0;
+    link->pulse.asked = say(link, false, last) == 0;
+}
+
+/* So many answers, that long after the silence began, prove a cut. */
+static bool is_proven(const struct ofi_link *link, bool rails, uint64_t silence_ns,
+                      uint64_t look_ns)
+{
+    const struct ofi_pulse *pulse = &link->pulse;
+    bool worked = rails ? (pulse->rails_silent & pulse->rails_proven) != 0
+                        : link->received != 0 || link->sent_read != 0;
+
+    if (link->broken)
+        return pulse->answers >= ANSWERS_BROKEN;
+    return pulse->answers >= ANSWERS_MIN &&
+           silence_ns >= LOOKS * look_ns * (worked ? 1 : UNPROVEN_FACTOR);
+}
+
+/* What there is to look at; updates what was known before. */
+static bool is_quiet(struct ofi_link *link, bool rails)
+{
+    struct ofi_pulse *pulse = &link->pulse;
+    bool quiet = has_gap(link) || link->broken;
+
+    if (link->state == LINK_UP)
+        quiet = quiet || rails || (expects_something(link) && !has_heard_something(link));
+    if (link->leaving || link->state == LINK_CLOSED || link->state == LINK_DEAD)
+        quiet = false;
+    pulse->unread = is_unread(link) ? pulse->unread + 1 : 0;
+    pulse->received = link->received;
+    pulse->sent_read = link->sent_read;
+    pulse->held_count = link->held_count;
+    pulse->heard = pulse->expects = false;
+    return quiet;
 }
 
 /* `empty`: our queue holds nothing that has not been looked at. */
@@ -97,34 +158,29 @@ static void examine(struct ofi_link *link, uint64_t now, uint64_t look_ns, bool 
 {
     struct ofi_pulse *pulse = &link->pulse;
     bool rails = look_at_rails(pulse);
-    bool quiet = rails || (expects_something(link) && !has_heard_something(link));
-    bool proven = rails ? (pulse->rails_silent & pulse->rails_proven) != 0
-                        : link->received != 0 || link->sent_read != 0;
-    uint64_t limit = LOOKS * look_ns * (proven ? 1 : UNPROVEN_FACTOR);
+    bool quiet = is_quiet(link, rails);
 
-    pulse->received = link->received;
-    pulse->sent_read = link->sent_read;
-    pulse->held_count = link->held_count;
-    pulse->heard = pulse->expects = false;
     if (link->state != LINK_UP || link->leaving)
-        pulse->asked = quiet = false;
+        pulse->asked = pulse->asked && quiet;
+    if (!quiet && pulse->unread >= LOOKS_QUIET && link->state == LINK_UP && !link->leaving)
+        ofi_link_report(link, true);
     if (!quiet || pulse->since == 0) {
         pulse->since = quiet ? now : 0;
         pulse->answers = 0;
         pulse->answered = false;
-        return;
     }
-    if (pulse->answered && empty) {
+    if (!quiet)
+        return;
+    if (pulse->answered && (empty || link->broken)) {
         pulse->answers++;
         pulse->answered = false;
     }
-    if (now - pulse->since < LOOKS_QUIET * look_ns || pulse->asked)
+    if (pulse->asked || (now - pulse->since < LOOKS_QUIET * look_ns && !link->broken))
         return;
-    if (now - pulse->since < limit || pulse->answers < ANSWERS_MIN) {
+    if (is_proven(link, rails, now - pulse->since, look_ns))
+        cut(link, now);
+    else
         question(link);
-        return;
-    }
-    cut(link, now);
 }
 
 /* Our queue is empty, and what was in it has been looked at. */
