@@ -1,8 +1,9 @@
 /*
  * Contexts that have a network port besides shared memory sleep, and what comes over either wakes
  * them: two tasks send one message to and fro, and sleep in PAMIX_Context_wait meanwhile; whoever
- * has it keeps it for a while, so that the other one really sleeps. With --served the context is
- * advanced by a thread of the library's, and it is that one which sleeps.
+ * has it keeps it for a while, so that the other one really sleeps. Before that they sleep many
+ * times with nothing to come. With --served the context is advanced by a thread of the library's,
+ * and it is that one which sleeps.
  *
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi"
  * Run: tasks=4 nodes=2 env="PAMI_NETWORK=ofi"
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "net/net.h"
@@ -24,6 +26,8 @@ enum {
     ID = 1,
     ROUNDS = 20,
     KEEP_MS = 20,
+    SHORT_SLEEPS = 200,
+    LONG_SLEEPS = 4,
     LATE_MS =
         60, /* the first quarter of the round trips, at most; a sleep that is missed takes 100 */
 };
@@ -69,6 +73,25 @@ static void sleep_until(pami_context_t context, size_t count)
         PAMIX_Context_wait(context, 1000000);
         PAMI_Context_advance(context, 1);
     }
+}
+
+/* Sleeps that end by their time say nothing against the network: later ones are no shorter. */
+static int doze(pami_context_t context)
+{
+    struct rusage before, after;
+    long switches;
+
+    for (int i = 0; i < SHORT_SLEEPS; i++)
+        PAMIX_Context_wait(context, 1000);
+    getrusage(RUSAGE_THREAD, &before);
+    for (int i = 0; i < LONG_SLEEPS; i++)
+        PAMIX_Context_wait(context, 50000);
+    getrusage(RUSAGE_THREAD, &after);
+    switches = after.ru_nvcsw - before.ru_nvcsw;
+    if (switches <= 10 * LONG_SLEEPS)
+        return 0;
+    printf("woke up %ld times in %d sleeps of 50 ms\n", switches, LONG_SLEEPS);
+    return 1;
 }
 
 static int compare(const void *a, const void *b)
@@ -131,7 +154,8 @@ int main(int argc, char **argv)
                          &partner);
     begin = seconds(CLOCK_MONOTONIC);
     used = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    status = play(context, partner, task < half);
+    status = served ? 0 : doze(context);
+    status |= play(context, partner, task < half);
     used = seconds(CLOCK_PROCESS_CPUTIME_ID) - used;
     passed = seconds(CLOCK_MONOTONIC) - begin;
     if (used > 0.3 * passed) {

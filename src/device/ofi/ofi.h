@@ -283,16 +283,17 @@ struct ofi_slot {
     uint32_t ended; /* device->ended when it came */
     bool armed;     /* it sleeps, or is about to */
     bool watched;   /* cq_fd is with the reception */
+    bool rung;      /* that has ended the last sleep */
     struct list notices;
     atomic_uint news; /* notices are there */
     int cq_fd;        /* to wait for the queue; -1: cannot be waited for */
     bool sleeps;      /* has slept: whether there can be edges is known */
     bool edges;       /* cq_fd tells of changes, after epoll_wait has taken what was */
-    uint32_t false_alarms;
 
     /* Not under the lock. */
-    uint64_t pulse_at; /* ns: the next look at the links' pulses */
-    bool pulse_owed;   /* somebody waits for a sign of life */
+    uint32_t false_alarms; /* times that `rung` was for nothing, in a row */
+    uint64_t pulse_at;     /* ns: the next look at the links' pulses */
+    bool pulse_owed;       /* somebody waits for a sign of life */
 };
 
 struct ofi_port {

@@ -202,15 +202,13 @@ int ofi_advance(struct port *base)
         if (count == 0)
             break;
         events += take_stash(slot);
-        slot->idle = 0;
+        slot->idle = slot->false_alarms = 0;
         if (count < OFI_BATCH)
             break;
     }
     events += follow_up(slot) + slot->completed;
     slot->completed = 0;
-    if (events != 0)
-        slot->false_alarms = 0;
-    else if (++slot->idle > IDLE_LOOKS)
+    if (events == 0 && ++slot->idle > IDLE_LOOKS)
         rest(base);
     base->others = 0;
     return events;

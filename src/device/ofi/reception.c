@@ -408,8 +408,10 @@ static void take_errands(struct reception *reception, bool *stopping)
 static void wake_slot(struct reception *reception, struct ofi_slot *slot)
 {
     pthread_mutex_lock(&reception->device->lock);
-    if (slot->armed && slot->open)
+    if (slot->armed && slot->open) {
+        slot->rung = true;
         slot->port->port.params.wake(slot->port->port.params.context);
+    }
     pthread_mutex_unlock(&reception->device->lock);
 }
 

@@ -11,7 +11,8 @@
 
 /* Longest sleep of a context whose port cannot be waited for, us. */
 #define BLIND_SLEEP_US 500u
-/* Sleeps in a row that ended with nothing having come: the descriptor is not worth listening to. */
+/* Sleeps that the descriptor ended with nothing having come, since something came: it is not worth
+ * listening to. */
 #define FALSE_ALARMS_MAX 100u
 
 static struct ofi_slot *slot_of(struct port *port)
@@ -28,15 +29,16 @@ void ofi_arm(struct port *base, bool light)
     (void)light;
     ofi_links_flush(slot);
     ofi_slot_edges(slot);
-    if (slot->cq_fd < 0 || slot->false_alarms > FALSE_ALARMS_MAX)
-        base->sleep_us = BLIND_SLEEP_US;
-    slot->false_alarms++;
     pthread_mutex_lock(&slot->device->lock);
+    slot->false_alarms += slot->rung;
+    slot->rung = false;
     slot->armed = true;
     pthread_mutex_unlock(&slot->device->lock);
+    base->sleep_us = slot->cq_fd < 0 || slot->false_alarms > FALSE_ALARMS_MAX ? BLIND_SLEEP_US : 0;
     if (base->sleep_us != 0)
         return;
     if (fi_trywait(slot->device->provider.fabric, &queue, 1) != 0) {
+        slot->false_alarms++;
         base->params.wake(base->params.context);
         return;
     }
