@@ -109,6 +109,7 @@ static bool is_stranger(enum connection_state state)
     return state == CONNECTION_GREETED || state == CONNECTION_CHECKING;
 }
 
+/* Look at the state afterwards. */
 static void watch_connection(struct reception *reception, struct connection *connection, int how)
 {
     struct epoll_event event = {
@@ -170,7 +171,7 @@ static struct connection *connect_to(struct reception *reception, const struct p
         return NULL;
     list_push_back(&reception->connections, &connection->link);
     watch_connection(reception, connection, EPOLL_CTL_ADD);
-    return connection;
+    return connection->state == CONNECTION_FAILED ? NULL : connection;
 }
 
 static void peer_died(struct reception *reception, struct peer *peer, const char *why)
@@ -260,6 +261,8 @@ void reception_send(struct reception *reception, const struct message *message)
         log_error("ofi: out of memory: a message to task %u is lost", peer->task);
     else if (peer->connection->state == CONNECTION_OPEN)
         watch_connection(reception, peer->connection, EPOLL_CTL_MOD);
+    if (peer->connection->state == CONNECTION_FAILED)
+        peer_died(reception, peer, "cannot be talked to any more");
 }
 
 /* ---- connections ---- */
@@ -287,14 +290,15 @@ static void accept_all(struct reception *reception)
             return;
         }
         list_push_back(&reception->connections, &connection->link);
-        reception->strangers++;
         watch_connection(reception, connection, EPOLL_CTL_ADD);
+        reception->strangers += connection->state != CONNECTION_FAILED;
     }
 }
 
 static void progress(struct reception *reception, struct connection *connection)
 {
     enum connection_state before = connection->state;
+    bool known = !is_stranger(before);
     struct peer *peer;
 
     if (before == CONNECTION_FAILED)
@@ -306,16 +310,17 @@ static void progress(struct reception *reception, struct connection *connection)
             connection->state = CONNECTION_FAILED;
         else if (peer->connection == NULL)
             peer->connection = connection;
+        known = known || connection->state == CONNECTION_OPEN;
         log_debug("ofi: connected with task %u", connection->task);
     }
+    if (connection->state != CONNECTION_FAILED)
+        watch_connection(reception, connection, EPOLL_CTL_MOD);
     if (is_stranger(before) && !is_stranger(connection->state))
         reception->strangers--;
-    if (connection->state != CONNECTION_FAILED) {
-        watch_connection(reception, connection, EPOLL_CTL_MOD);
+    if (connection->state != CONNECTION_FAILED)
         return;
-    }
     /* The end of a conversation with one of us is the end of that task; strangers come and go. */
-    if (!is_stranger(before)) {
+    if (known) {
         peer = peer_of(reception, connection->task);
         if (peer != NULL)
             peer_died(reception, peer, "its connection has ended");
