@@ -12,7 +12,6 @@
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi"
  */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <pami.h>
 #include <poll.h>
 #include <stdint.h>
@@ -24,13 +23,14 @@
 #include <unistd.h>
 
 #include "net/net.h"
+#include "net/ports.h"
 
 enum {
     FIRST_PORT = 1024,
     PORTS = 65536,
+    PORTS_MAX = 64,
     NOISE = 100000,
     PATIENCE_MS = 20,
-    PORTS_MAX = 64,
     ROUNDS = 3,
     PING = 1,
     DONE = 2
@@ -143,52 +143,6 @@ static int scan(int rounds)
 
 /* ---- a job that is bothered ---- */
 
-static bool is_open_in(pid_t pid, unsigned long inode)
-{
-    char path[300], target[64], wanted[64];
-    const struct dirent *entry;
-    bool found = false;
-    DIR *directory;
-
-    snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    directory = opendir(path);
-    while (directory != NULL && !found && (entry = readdir(directory)) != NULL) {
-        ssize_t bytes;
-
-        snprintf(path, sizeof path, "/proc/%d/fd/%s", (int)pid, entry->d_name);
-        bytes = readlink(path, target, sizeof target - 1);
-        target[bytes < 0 ? 0 : bytes] = '\0';
-        found = strcmp(target, wanted) == 0;
-    }
-    if (directory != NULL)
-        closedir(directory);
-    return found;
-}
-
-/* Where the process listens; sets the address as well. */
-static unsigned ports_of(pid_t pid, unsigned ports[PORTS_MAX])
-{
-    FILE *file = fopen("/proc/self/net/tcp", "r");
-    unsigned count = 0;
-    char line[512];
-
-    while (file != NULL && count < PORTS_MAX && fgets(line, sizeof line, file) != NULL) {
-        unsigned host, port, state;
-        unsigned long inode;
-
-        if (sscanf(line, "%*d: %x:%x %*x:%*x %x %*x:%*x %*x:%*x %*x %*d %*d %lu", &host, &port,
-                   &state, &inode) != 4 ||
-            state != 10 || !is_open_in(pid, inode))
-            continue;
-        address.sin_addr.s_addr = host;
-        ports[count++] = port;
-    }
-    if (file != NULL)
-        fclose(file);
-    return count;
-}
-
 /* The child: begins when it is told to. */
 static int bother_parent(int go)
 {
@@ -200,7 +154,7 @@ static int bother_parent(int go)
 
     if (read(go, &byte, 1) != 1)
         return 0;
-    count = ports_of(getppid(), ports);
+    count = listening_ports(getppid(), &address.sin_addr, ports, PORTS_MAX);
     if (count == 0) {
         puts("nobody listens");
         return 1;

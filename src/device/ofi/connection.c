@@ -70,6 +70,7 @@ static struct connection *connection_new(const struct ofi_device *device, int fd
     list_init(&connection->link);
     connection->fd = fd;
     connection->state = state;
+    connection->since = clock_now_ns();
     set_deadline(device, connection);
     set_heartbeat(fd, device->peer_timeout_ms);
     return connection;

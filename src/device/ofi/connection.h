@@ -66,6 +66,7 @@ struct connection {
     int fd;
     enum connection_state state;
     uint32_t task;     /* the other; known once the state is CHECKING or for clients */
+    uint64_t since;    /* ns */
     uint64_t deadline; /* ns; 0: none */
     struct hello hello;
     struct challenge challenge;

@@ -25,8 +25,10 @@
 #include "util/log.h"
 
 #define EVENTS 32
-/* Connections of strangers at a time; the oldest makes room. */
+/* Connections of strangers at a time. Others wait at the door, for they may all be tasks of the job
+ * that want to become acquainted; who is a stranger for so long then makes room. */
 #define STRANGERS_MAX 64u
+#define STRANGER_NS UINT64_C(2000000000)
 /* Before the next attempt to let somebody in, where the system refuses. */
 #define ACCEPT_PAUSE_NS 10000000
 /* ... to get memory. */
@@ -267,13 +269,25 @@ void reception_send(struct reception *reception, const struct message *message)
 
 /* ---- connections ---- */
 
+/* Lets strangers in, or leaves them at the door. */
+static void open_door(struct reception *reception, bool open)
+{
+    struct epoll_event event = {
+        .events = open ? EPOLLIN : 0,
+        .data.u64 = source_of(SOURCE_LISTENER, NULL),
+    };
+
+    if (epoll_ctl(reception->epoll, EPOLL_CTL_MOD, reception->listener, &event) == 0)
+        reception->full = !open;
+}
+
 /* The process may have no descriptors left. Who waits at the door is heard of again at once, so the
  * thread would do nothing else. */
 static void accept_all(struct reception *reception)
 {
     static const struct timespec pause = {.tv_nsec = ACCEPT_PAUSE_NS};
 
-    for (;;) {
+    while (reception->strangers < STRANGERS_MAX) {
         int fd = accept4(reception->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         struct connection *connection;
 
@@ -293,6 +307,7 @@ static void accept_all(struct reception *reception)
         watch_connection(reception, connection, EPOLL_CTL_ADD);
         reception->strangers += connection->state != CONNECTION_FAILED;
     }
+    open_door(reception, false);
 }
 
 static void progress(struct reception *reception, struct connection *connection)
@@ -342,7 +357,8 @@ static void sweep(struct reception *reception)
 
         if (connection->state == CONNECTION_FAILED || connection->deadline == 0)
             continue;
-        if (now < connection->deadline && !(stranger && reception->strangers > STRANGERS_MAX))
+        if (now < connection->deadline &&
+            !(stranger && reception->full && now - connection->since > STRANGER_NS))
             continue;
         connection->state = CONNECTION_FAILED;
         peer = stranger ? NULL : peer_of(reception, connection->task);
@@ -357,6 +373,8 @@ static void sweep(struct reception *reception)
         if (connection->state == CONNECTION_FAILED)
             connection_free(connection);
     }
+    if (reception->full && reception->strangers < STRANGERS_MAX)
+        open_door(reception, true);
 }
 
 /* ---- the thread ---- */

@@ -39,6 +39,7 @@ struct reception {
     uint64_t look_at;    /* ns: at those that wait for a limited time */
     struct list connections;
     uint32_t strangers;
+    bool full;           /* of them: the listener is not watched */
     bool starved;        /* memory has been short, and that was said */
     struct u64map peers; /* under device->lock, which the thread needs for writing only */
 };
