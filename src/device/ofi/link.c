@@ -122,7 +122,8 @@ void ofi_link_announce(struct ofi_link *link)
     link->unannounced = !link->announced;
 }
 
-/* The remote endpoint's name has come, perhaps not for the first time. */
+/* The remote endpoint's name has come, perhaps not for the first time. -ENOMEM: the same again,
+ * when there is memory. */
 int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice)
 {
     const struct ofi_name *name = &notice->name;
@@ -133,8 +134,11 @@ int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice)
         count = fi_av_insert(link->slot->av, name->name, 1, &link->address, 0, NULL);
     ofi_leave(cancel);
     if (count != 1) {
-        log_error("ofi: the address of endpoint %u is not accepted", link->path.endpoint);
         link->address = FI_ADDR_UNSPEC;
+        if (count == -FI_ENOMEM)
+            return -ENOMEM;
+        log_error("ofi: the address of endpoint %u is not accepted", link->path.endpoint);
+        reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
         return -EIO;
     }
     link->key = name->key;

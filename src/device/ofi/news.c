@@ -64,9 +64,11 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
     if (!ofi_link_live(link, notice->life))
         return false;
     if (is_name(notice->kind)) {
-        if (is_for_us(link, notice) && ofi_link_named(link, notice) == 0 && notice->asks)
+        int error = is_for_us(link, notice) ? ofi_link_named(link, notice) : -EINVAL;
+
+        if (error == 0 && notice->asks)
             ofi_link_announce(link);
-        return true;
+        return error != -ENOMEM;
     }
     /* Left before it got our question, whose answer says how things are now, or has said so. */
     if (notice->counted && (link->state == LINK_ASKED || notice->ended < ofi_link_ended(link)))
