@@ -350,9 +350,12 @@ void ofi_remotes_give_up(struct ofi_slot *slot, struct ofi_link *link, int error
         if (link != NULL && remote->to != link)
             continue;
         list_remove(&remote->link);
-        list_push_back(&slot->orphans, &remote->link);
         remote->transfer = NULL;
         slot->remotes_open--;
+        if (remote->open == 0)
+            remote_free(slot, remote); /* the provider had no room for it */
+        else
+            list_push_back(&slot->orphans, &remote->link);
         if (error != 0)
             transfer->done(transfer, error);
     }
