@@ -269,7 +269,8 @@ struct ofi_slot {
     struct ofi_link *last;
     struct fi_cq_data_entry stash[OFI_BATCH]; /* taken from the queue, not looked at */
     uint32_t stash_count, stash_next;
-    char *rest_at; /* of the message that is being taken: what is behind the current frame */
+    int stash_error; /* not 0: of the only one there, which has failed */
+    char *rest_at;   /* of the message that is being taken: what is behind the current frame */
     size_t rest_left;
     bool stuck; /* there is no memory for the frame there: its message is in the stash still, ... */
     bool stuck_first;           /* ... as the first of which it came, or not */

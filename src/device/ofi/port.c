@@ -71,22 +71,32 @@ static int take_completion(struct ofi_slot *slot, const struct fi_cq_data_entry 
     return 0;
 }
 
-static void take_error(struct ofi_slot *slot)
+/* Into the stash, like other completions: looking calls nobody. */
+static void look_at_error(struct ofi_slot *slot)
 {
     struct fi_cq_err_entry entry = {0};
-    struct ofi_operation *operation;
 
     if (fi_cq_readerr(slot->cq, &entry, 0) != 1)
         return;
     log_debug("ofi: completion with error: %s", fi_strerror(entry.err));
-    if (is_receive(slot, entry.op_context)) {
-        struct ofi_receive *receive = entry.op_context;
+    slot->stash[0] =
+        (struct fi_cq_data_entry){.op_context = entry.op_context, .flags = entry.flags};
+    slot->stash_error = entry.err;
+    slot->stash_count = 1;
+}
 
-        if (!slot->device->provider.multi_receive || (entry.flags & FI_MULTI_RECV) != 0)
-            ofi_slot_post(slot, receive);
+static void take_error(struct ofi_slot *slot)
+{
+    const struct fi_cq_data_entry entry = slot->stash[slot->stash_next++];
+    int error = slot->stash_error;
+
+    slot->stash_error = 0;
+    if (is_receive(slot, entry.op_context)) {
+        end_receive(slot, &entry);
     } else if (entry.op_context != NULL) {
-        operation = entry.op_context;
-        operation->done(slot, operation, entry.err);
+        struct ofi_operation *operation = entry.op_context;
+
+        operation->done(slot, operation, error);
     }
 }
 
@@ -106,8 +116,8 @@ static uint32_t look(struct ofi_slot *slot)
         return 0;
     if (unlikely(count < 0)) {
         if (count == -FI_EAVAIL)
-            take_error(slot);
-        return 0;
+            look_at_error(slot);
+        return slot->stash_count;
     }
     slot->stash_count = (uint32_t)count;
     return slot->stash_count;
@@ -123,6 +133,8 @@ static int take_stash(struct ofi_slot *slot)
 {
     int events = 0;
 
+    if (unlikely(slot->stash_error != 0))
+        take_error(slot);
     if (unlikely(slot->stuck)) {
         const struct fi_cq_data_entry entry = slot->stash[slot->stash_next++];
 
@@ -236,7 +248,7 @@ bool ofi_pending(struct port *base)
     struct ofi_slot *slot = port_of(base)->slot;
 
     return atomic_load_explicit(&slot->news, memory_order_relaxed) != 0 ||
-           !list_empty(&slot->gathering) || slot->again || look(slot) != 0;
+           !list_empty(&slot->gathering) || slot->again || slot->completed != 0 || look(slot) != 0;
 }
 
 /* ---- house-keeping ---- */
