@@ -8,10 +8,12 @@
  * The manual page is doc/man/pami_tune.1.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,6 +37,7 @@ struct settings {
     size_t task_count, node_count;
     bool wanted[PAMI_XFER_COUNT]; /* types */
     const char *output, *contest;
+    char real_output[PATH_MAX]; /* what output points to, if that is a link */
     bool built_in, verbose, again, servers;
 };
 
@@ -215,6 +218,27 @@ static int parse(int argc, char **argv, struct settings *settings)
     if (settings->task_count == 0)
         default_tasks(settings);
     return -1;
+}
+
+/* The table replaces what is there, which must be a file; a link keeps pointing to it. 0, or 2 with
+ * a message. */
+static int find_output(struct settings *settings)
+{
+    struct stat there;
+
+    if (settings->output == NULL)
+        settings->output = settings->servers ? "pami.servers" : "pami.table";
+    if (lstat(settings->output, &there) != 0)
+        return 0;
+    if (S_ISLNK(there.st_mode)) {
+        if (realpath(settings->output, settings->real_output) == NULL ||
+            stat(settings->real_output, &there) != 0)
+            return complain("-o %s: %s", settings->output, strerror(errno));
+        settings->output = settings->real_output;
+    }
+    if (!S_ISREG(there.st_mode))
+        return complain("-o %s: is not a regular file", settings->output);
+    return 0;
 }
 
 /* ---- progress ---- */
@@ -449,11 +473,11 @@ int main(int argc, char **argv)
         return contest_main(settings.contest, settings.start.quick);
     if (getenv("PMI_RANK") != NULL || getenv("PMIX_RANK") != NULL)
         return complain("starts its jobs itself, and is not to be started by a launcher");
+    status = find_output(&settings);
+    if (status != 0)
+        return status;
     if (settings.servers)
         return servers_tune(&settings.start, settings.nodes[settings.node_count - 1],
-                            settings.output != NULL ? settings.output : "pami.servers",
-                            settings.verbose);
-    if (settings.output == NULL)
-        settings.output = "pami.table";
+                            settings.output, settings.verbose);
     return tune(&settings);
 }

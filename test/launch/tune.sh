@@ -44,6 +44,25 @@ grep -qE '^MEASURED\(BARRIER, "[A-Za-z0-9-]+", 0, CHOICE_BYTES_MAX, 2, 3, ONE\)$
     complain "$(cat def)"
 run 1 "$tune" --quick -n 2 --types barrier -o /nowhere/at/all
 
+echo '# what a table does not replace'
+mkdir directory
+mkfifo fifo
+ln -s fifo to_fifo
+ln -s nothing to_nothing
+for kind in '' --servers; do
+    for file in directory fifo to_fifo to_nothing; do
+        run 2 "$tune" $kind --quick -o $file
+        has err "-o "
+    done
+done
+[ -p fifo ] || complain 'the pipe has been replaced'
+[ -z "$(find . -name '*.part' -o -name '*.new')" ] || complain 'files beside it'
+touch target
+ln -s target link
+run 0 "$tune" --quick -n 2 --types barrier -o link
+[ -L link ] || complain 'the link has been replaced'
+grep -q '^barrier' target || complain 'its target has not'
+
 echo '# servers'
 run 0 "$tune" --servers --quick -o servers.table -v
 has out 'servers pay in '
