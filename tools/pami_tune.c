@@ -193,9 +193,21 @@ static bool set_flag(struct settings *settings, const char *name)
     return true;
 }
 
+static bool is_of_algorithms(const char *name)
+{
+    static const char *const names[] = {"-n", "--types", "--again", "--built-in"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 /* -1 to go on, or the exit status. */
 static int parse(int argc, char **argv, struct settings *settings)
 {
+    const char *of_algorithms = NULL;
+
     for (int i = 1; i < argc; i++) {
         int status;
 
@@ -207,6 +219,8 @@ static int parse(int argc, char **argv, struct settings *settings)
             printf("pami_tune (libpami) %s\n", PAMI_VERSION_TEXT);
             return 0;
         }
+        if (is_of_algorithms(argv[i]))
+            of_algorithms = argv[i];
         if (set_flag(settings, argv[i]))
             continue;
         status = set(settings, argv[i], i + 1 < argc ? argv[i + 1] : "");
@@ -215,6 +229,8 @@ static int parse(int argc, char **argv, struct settings *settings)
         if (status != 0)
             return status;
     }
+    if (settings->servers && of_algorithms != NULL)
+        return complain("%s means nothing with --servers", of_algorithms);
     if (settings->task_count == 0)
         default_tasks(settings);
     return -1;
@@ -420,6 +436,11 @@ static int tune(struct settings *settings)
         free(jobs);
         return 1;
     }
+    count = plan(settings, jobs);
+    if (count == 0) {
+        free(jobs);
+        return complain("there is nothing to measure: no types, or fewer tasks than nodes");
+    }
     gethostname(host, sizeof(host) - 1);
     snprintf(heading, sizeof(heading), "pami_tune %s on %s, %u processors, bind %s%s",
              PAMI_VERSION_TEXT, host, cpu_available(),
@@ -429,7 +450,6 @@ static int tune(struct settings *settings)
         free(jobs);
         return 1;
     }
-    count = plan(settings, jobs);
     if (results.done_count != 0)
         fprintf(stderr, "pami_tune: %zu of %zu measurements are there already\n",
                 results.done_count, count);

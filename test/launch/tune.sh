@@ -27,6 +27,17 @@ run 2 "$tune" --types barrier,nothing
 has err "'nothing' is not a type"
 run 2 "$tune" --bind everywhere
 run 2 "$tune" -o
+echo precious >kept
+run 2 "$tune" --quick --types '' -o kept
+has err 'nothing to measure'
+run 2 "$tune" --quick -n 2 --nodes 3 -o kept
+has err 'nothing to measure'
+[ "$(cat kept)" = precious ] || complain 'a table has been replaced by nothing'
+for option in '-n 4' '--types barrier' --again --built-in; do
+    # shellcheck disable=SC2086 # two words
+    run 2 "$tune" --servers $option
+    has err "${option% *} means nothing with --servers"
+done
 run 2 "$pamirun" -n 1 "$tune"
 has err 'starts its jobs itself'
 
