@@ -56,28 +56,45 @@ what='head'
 timeout 10 "$pamirun" -n 2 --tag sh -c 'yes' 2>/dev/null | head -n 3 >"$scratch/out"
 [ "$(wc -l <"$scratch/out")" = 3 ] || complain 'not three lines'
 within 5000 "$start"
-what='end of a job whose reader sleeps'
 mkfifo "$scratch/pipe"
 # shellcheck disable=SC2217
 sleep 20 <"$scratch/pipe" &
 reader=$!
-env --default-signal=INT "$pamirun" -n 2 --tag yes >"$scratch/pipe" 2>"$scratch/err" &
-job=$!
-sleep 0.3
-start=$(now)
-kill -INT $job
-sleep 0.5
-kill -INT $job
-wait $job
-[ $? = 130 ] || complain 'wrong status'
-within 4000 "$start"
-start=$(now)
-what="a time limit, and a reader that sleeps"
-"$pamirun" -n 2 --timeout 0.3 --tag yes >"$scratch/pipe" 2>"$scratch/err"
-[ $? = 124 ] || complain "wrong status"
-within 4000 "$start"
+for how in --tag --no-tag; do
+    what="end of a job whose reader sleeps, $how"
+    # shellcheck disable=SC2016 # for the task to expand
+    env --default-signal=INT "$pamirun" -v -n 2 $how bash -c 'trap "" INT; yes & wait $!' \
+        >"$scratch/pipe" 2>&1 &
+    job=$!
+    sleep 0.3
+    start=$(now)
+    kill -INT $job
+    sleep 0.5
+    kill -INT $job
+    sleep 0.5
+    [ $how = --no-tag ] || kill -INT $job # it waits for who reads the output of the tasks
+    wait $job
+    [ $? = 130 ] || complain "$how: wrong status"
+    within 4000 "$start"
+    start=$(now)
+    what="a time limit, and a reader that sleeps, $how"
+    "$pamirun" -n 2 --timeout 0.3 $how yes >"$scratch/pipe" 2>&1
+    [ $? = 124 ] || complain "wrong status"
+    within 4000 "$start"
+done
 kill $reader
 wait $reader 2>/dev/null
+
+echo '# nowhere to write'
+what='a full disk'
+"$pamirun" -n 1 --tag echo x >/dev/full 2>"$scratch/err"
+[ $? = 125 ] || complain 'wrong status'
+has err 'cannot write the output of the tasks: No space left on device'
+for option in --help --version; do
+    "$pamirun" $option >/dev/full 2>"$scratch/err"
+    [ $? = 125 ] || complain 'wrong status'
+    has err 'pamirun: cannot write: No space left on device'
+done
 
 echo '# many descriptors'
 run 0 sh -c 'ulimit -S -n 64; exec "$0" -n 100 --tag sh -c "ulimit -n"' "$pamirun"

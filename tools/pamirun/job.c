@@ -259,6 +259,8 @@ static void interrupt(struct job *job, int signal)
         ending_signal_tasks(job, signal);
         return;
     }
+    if (!job->options->tag)
+        job->give_up = true; /* there are only our own messages */
     if (job->phase != PHASE_KILL)
         say("killing the job");
     status_raise(job, 128 + signal);
@@ -503,8 +505,8 @@ static int job_open(struct job *job, const struct options *options)
     files_raise(job);
     if (err == 0)
         err = server_start(job);
-    if (err == 0 && options->tag)
-        err = output_open(&job->output, &job->loop, options_processes(options));
+    if (err == 0)
+        err = output_open(&job->output, &job->loop, options->tag ? options_processes(options) : 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     ending_note_foreign(job);
     return err;
@@ -584,8 +586,10 @@ int job_run(const struct options *options)
         if (options->timeout > 0)
             job.limit = clock_now() + options->timeout;
         tasks_start(&job);
-        if (!ending_check(&job) || job.output.open > 0)
+        if (!ending_check(&job) || !output_idle(&job.output))
             job_serve(&job);
+        if (job.output.failed)
+            status_raise(&job, STATUS_TROUBLE);
     }
     job_close(&job);
     return job.status;

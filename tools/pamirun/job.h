@@ -53,8 +53,8 @@ struct job {
     struct launch launch;
     struct bind bind;
     struct server server;
-    struct output output; /* in use with --tag */
-    struct input input;   /* in use when standard input is a terminal */
+    struct output output;
+    struct input input; /* in use when standard input is a terminal */
     struct task *tasks;
     uint32_t live;
     enum phase phase;

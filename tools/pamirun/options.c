@@ -135,11 +135,19 @@ static const char *set_verbose(struct options *options, const char *argument)
 
 static const char *print_help(struct options *options, const char *argument);
 
+static _Noreturn void print_end(void)
+{
+    if (fflush(stdout) == 0)
+        exit(0);
+    fprintf(stderr, "pamirun: cannot write: %s\n", strerror(errno));
+    exit(STATUS_TROUBLE);
+}
+
 static const char *print_version(struct options *options, const char *argument)
 {
     (void)options, (void)argument;
     puts("pamirun (libpami) " PAMI_VERSION_TEXT);
-    exit(fflush(stdout) == 0 ? 0 : STATUS_TROUBLE);
+    print_end();
 }
 
 static const struct row rows[] = {
@@ -177,7 +185,7 @@ static const char *print_help(struct options *options, const char *argument)
     puts(
         "\nThe status is the largest one of the tasks, 128+N for a signal N; 124 after --timeout,\n"
         "127 or 126 when PROGRAM cannot be found or run, 2 for a wrong command line.");
-    exit(fflush(stdout) == 0 ? 0 : STATUS_TROUBLE);
+    print_end();
 }
 
 /* The row for the word, and the argument in "--name=argument". */

@@ -1,8 +1,9 @@
 /*
- * Tagged output, see output.h.
+ * Tagged output and messages, see output.h.
  *
  * A stream that poll calls writable takes PIPE_BUF bytes without blocking; so writes are of that
- * size at most.  Its O_NONBLOCK flag is left alone: others share it.
+ * size at most.  Its O_NONBLOCK flag is left alone: others share it.  A pipe is opened anew with
+ * that flag, because tasks may fill it between the look and the write.
  */
 #include "output.h"
 
@@ -70,14 +71,18 @@ static void source_close(struct source *source)
     source->output->open--;
 }
 
-/* The reader has gone: let the writers know in the usual way. */
-static void sink_shut(struct sink *sink)
+/* The reader has gone, or nothing can be written: let the writers know in the usual way. */
+static void sink_shut(struct sink *sink, int error)
 {
     struct output *output = sink->output;
     uint32_t i;
 
     sink->closed = true;
     sink->have = 0;
+    if (error != EPIPE && output->tasks > 0) {
+        output->failed = true;
+        say("cannot write the output of the tasks: %s", strerror(error));
+    }
     for (i = 0; i < output->tasks * 2; i++)
         if (output->sources[i].sink == sink && output->sources[i].watch.fd >= 0)
             source_close(&output->sources[i]);
@@ -118,7 +123,7 @@ static void sink_flush(struct sink *sink)
         } else if (written == 0 || errno == EAGAIN) {
             break;
         } else if (errno != EINTR) {
-            sink_shut(sink);
+            sink_shut(sink, errno);
             done = 0;
         }
     }
@@ -220,19 +225,42 @@ static bool same_file(int a, int b)
            left.st_ino == right.st_ino && left.st_rdev == right.st_rdev;
 }
 
+static void sink_open(struct output *output, int stream)
+{
+    struct sink *sink = &output->sinks[stream - STDOUT_FILENO];
+    char path[32];
+    struct stat status;
+
+    *sink = (struct sink){.watch = {stream, sink_ready}, .output = output};
+    if (fstat(stream, &status) != 0 || !S_ISFIFO(status.st_mode))
+        return;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", stream);
+    sink->watch.fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (sink->watch.fd < 0)
+        sink->watch.fd = stream;
+}
+
+static void sink_close(struct sink *sink)
+{
+    if (sink->watch.fd > STDERR_FILENO)
+        close(sink->watch.fd);
+    free(sink->bytes);
+}
+
 int output_open(struct output *output, struct loop *loop, uint32_t tasks)
 {
     uint32_t i;
 
     *output = (struct output){.loop = loop, .tasks = tasks};
-    output->sources = calloc(tasks, 2 * sizeof *output->sources);
+    output->sources = calloc(tasks + 1, 2 * sizeof *output->sources);
     if (output->sources == NULL)
         return -ENOMEM;
     for (i = 0; i < tasks * 2; i++)
         output->sources[i].watch.fd = -1;
-    output->sinks[0] = (struct sink){.watch = {STDOUT_FILENO, sink_ready}, .output = output};
-    if (!same_file(STDOUT_FILENO, STDERR_FILENO))
-        output->sinks[1] = (struct sink){.watch = {STDERR_FILENO, sink_ready}, .output = output};
+    if (tasks > 0)
+        sink_open(output, STDOUT_FILENO);
+    if (tasks == 0 || !same_file(STDOUT_FILENO, STDERR_FILENO))
+        sink_open(output, STDERR_FILENO);
     say_through(say_line, output);
     return 0;
 }
@@ -312,6 +340,6 @@ void output_close(struct output *output)
         free(output->sources[i].line);
     }
     free(output->sources);
-    free(output->sinks[0].bytes);
-    free(output->sinks[1].bytes);
+    sink_close(&output->sinks[0]);
+    sink_close(&output->sinks[1]);
 }

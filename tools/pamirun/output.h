@@ -1,6 +1,7 @@
 /*
  * Tagged output: what tasks write comes through pipes and goes out line by line, each with its
- * task in front; lines of different tasks never mix.
+ * task in front; lines of different tasks never mix.  pamirun's own messages go the same way, also
+ * where the tasks write by themselves.
  *
  * Nothing here blocks: when standard output or standard error takes no more, lines are kept, and
  * from a limit on the tasks that write there are no longer read from.  Standard output and
@@ -44,9 +45,11 @@ struct output {
     struct sink sinks[2];
     struct source *sources; /* 2 per task, stdout and stderr */
     uint32_t tasks, open;   /* sources not at their end */
+    bool failed;            /* some of what tasks wrote could not be written */
 };
 
-/* 0 or a negative errno.  pamirun's own messages come this way from now on. */
+/* 0 or a negative errno.  pamirun's own messages come this way from now on, and nothing else does
+ * if `tasks` is 0. */
 int output_open(struct output *output, struct loop *loop, uint32_t tasks);
 
 /* Makes the pipes of a task; the writing ends are for the task, to be closed here. */
