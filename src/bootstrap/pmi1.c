@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -367,6 +368,31 @@ static int greet(struct pmi1 *pmi1)
     return 0;
 }
 
+/*
+ * Servers start together with the first program of the tasks: what a task runs after it has none. A
+ * card of the task's own tells them apart. A server may wait for that program as long as it takes,
+ * as it ends with pamirun.
+ */
+static int meet_servers(struct pmi1 *pmi1)
+{
+    char key[PMI1_KEY_MAX], value[PMI1_VALUE_MAX];
+    int err;
+
+    if (pmi1->base.servers == 0)
+        return 0;
+    if (pmi1->base.task >= pmi1->base.tasks) {
+        pmi1->timeout = HUGE_VAL;
+        return 0;
+    }
+    snprintf(key, sizeof key, "pami-started.%u", pmi1->base.task);
+    err = get_piece(pmi1, key, value);
+    if (err == -ENOENT)
+        return put_piece(pmi1, key, "yes");
+    if (err == 0)
+        pmi1->base.servers = 0;
+    return err;
+}
+
 /* Without a table of all tasks. */
 static int nodes_by_map(struct bootstrap *base, const struct pmi1_map *map)
 {
@@ -433,6 +459,8 @@ static int pmi1_connect(struct bootstrap **out)
         fcntl(pmi1->channel.fd, F_SETFD, FD_CLOEXEC);
         err = greet(pmi1);
     }
+    if (err == 0)
+        err = meet_servers(pmi1);
     if (err == 0)
         err = find_nodes(pmi1);
     if (err != 0) {

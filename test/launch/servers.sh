@@ -1,7 +1,8 @@
 #!/bin/bash
 # Communication servers as pamirun sees them: they are no tasks, live as long as the job and no
-# longer, whatever ends it, and their end is none of the job.
-# Run: timeout=90
+# longer, whatever ends it, and their end is none of the job. They wait for the first program, and
+# serve no other one.
+# Run: timeout=120
 # shellcheck disable=SC2016,SC2034,SC2154 # for the tasks to expand; variables of "functions"
 
 . "$(dirname "$0")/functions"
@@ -65,4 +66,23 @@ is out 'went on'
 has err 'server 0'
 has err 'server 1'
 has err 'killed by signal 9'
+
+echo '# programs that come late, or one after another'
+sort="$build/examples/samplesort 1000"
+run 0 env PAMI_BOOTSTRAP_TIMEOUT=3 "$pamirun" -n 2 --servers 1 sh -c "sleep 4; exec $sort"
+for nodes in 1 2; do
+    run 0 env PAMI_BOOTSTRAP_TIMEOUT=8 "$pamirun" -n 2 --nodes $nodes --servers 2 \
+        sh -c "$build/test/api/servers_beside 0 1 && $sort && $sort"
+done
+
+echo '# a server that ends too early'
+run 1 "$pamirun" -n 2 --servers 1 bash -c '
+    list() { grep -l "^[0-9]* (pami_server) [A-Z] $PPID " /proc/[0-9]*/stat 2>/dev/null; }
+    if [ $PMI_RANK = 0 ]; then
+        until list; do sleep 0.05; done
+        kill -9 $(cut -d" " -f1 $(list))
+    fi
+    exec '"$sort"
+has err 'server 0'
+has err 'communication_server_0_has_ended'
 finish

@@ -379,6 +379,7 @@ static int server_start(struct job *job)
         snprintf(map + strlen(map) - 1, sizeof map - strlen(map) + 1, ",(0,%u,%u))", options->nodes,
                  options->servers);
     err = server_open(&job->server, options_processes(options), name, map, &server_events, job);
+    job->server.helpers = options->tasks;
     /* Tasks of pretended nodes may reach each other through one segment; see the shm device. */
     if (err == 0 && options->nodes > 1)
         err = server_card(&job->server, "pamirun-pretended-nodes", "yes");

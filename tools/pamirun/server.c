@@ -101,12 +101,10 @@ static const char *take(const struct pmi1_line *line, const char *name, char *te
     return pmi1_line_text(line, name, text, size) == 0 ? NULL : "too_long";
 }
 
-static void barrier_release(struct server *server, const char *format, uint32_t missing)
+static void barrier_release(struct server *server, const char *text)
 {
     uint32_t i;
-    char text[96];
 
-    snprintf(text, sizeof text, format, missing);
     server->waiting = 0;
     for (i = 0; i < server->tasks; i++) {
         if (!server->peers[i].waiting)
@@ -119,12 +117,22 @@ static void barrier_release(struct server *server, const char *format, uint32_t 
 /* A barrier that can complete does so; one that no longer can fails for all who wait. */
 static void barrier_check(struct server *server)
 {
-    if (server->waiting > 0 && server->waiting + server->excused == server->tasks)
-        barrier_release(server, "cmd=barrier_out rc=0\n", 0);
-    else if (server->waiting > 0 && server->gone < server->tasks &&
-             !server->peers[server->gone].waiting)
-        barrier_release(server, "cmd=barrier_out rc=-1 msg=task_%u_has_left_the_job\n",
-                        server->gone);
+    char text[96];
+
+    if (server->waiting == 0)
+        return;
+    if (server->waiting + server->excused == server->tasks) {
+        barrier_release(server, "cmd=barrier_out rc=0\n");
+    } else if (server->gone < server->tasks && !server->peers[server->gone].waiting) {
+        if (server->gone < server->helpers)
+            snprintf(text, sizeof text, "cmd=barrier_out rc=-1 msg=task_%u_has_left_the_job\n",
+                     server->gone);
+        else
+            snprintf(text, sizeof text,
+                     "cmd=barrier_out rc=-1 msg=communication_server_%u_has_ended\n",
+                     server->gone - server->helpers);
+        barrier_release(server, text);
+    }
 }
 
 static void excuse(struct server *server, uint32_t task)
@@ -395,7 +403,8 @@ int server_card(struct server *server, const char *key, const char *value)
 int server_open(struct server *server, uint32_t tasks, const char *space, const char *map,
                 const struct server_events *events, void *cookie)
 {
-    *server = (struct server){.tasks = tasks, .gone = tasks, .events = events, .cookie = cookie};
+    *server = (struct server){
+        .tasks = tasks, .helpers = tasks, .gone = tasks, .events = events, .cookie = cookie};
     snprintf(server->space, sizeof server->space, "%s", space);
     server->peers = calloc(tasks, sizeof *server->peers);
     if (server->peers == NULL || server_card(server, "PMI_process_mapping", map) != 0) {

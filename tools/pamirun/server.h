@@ -47,7 +47,8 @@ struct server_events {
 
 struct server {
     uint32_t tasks, waiting, excused;
-    uint32_t gone; /* the first task that has gone; tasks: none */
+    uint32_t helpers; /* from this one on they are communication servers; set by the owner */
+    uint32_t gone;    /* the first task that has gone; tasks: none */
     struct peer *peers;
     struct cards cards, services;
     const struct server_events *events;
