@@ -86,6 +86,13 @@ static void take_back(struct request *request)
     request_fail(request, result);
 }
 
+/* A context that has come into being since hears of it when it sends. */
+static void server_died(struct server *server)
+{
+    if (!atomic_exchange(&server->dead, 1))
+        log_warn("communication server %u has died", (unsigned)(server - server->servers->server));
+}
+
 static void on_gone(struct message_watch *watch, struct context *context, uint32_t endpoint)
 {
     struct lane *lane = container_of(watch, struct lane, watch);
@@ -95,9 +102,8 @@ static void on_gone(struct message_watch *watch, struct context *context, uint32
 
     (void)context;
     for (unsigned i = 0; i < servers->count; i++)
-        if (servers->server[i].endpoint == endpoint &&
-            !atomic_exchange(&servers->server[i].dead, 1))
-            log_warn("communication server %u has died", i);
+        if (servers->server[i].endpoint == endpoint)
+            server_died(&servers->server[i]);
     while ((request = handle_next(&lane->handles, &cursor)) != NULL)
         if (request->server->endpoint == endpoint)
             take_back(request);
@@ -279,6 +285,8 @@ int process_put(struct request *request, bool ordered)
         return error;
     request->handle = call.handle = handle_new(&lane->handles, request);
     error = call.handle != 0 ? say(request, server, &call, &data) : -ENOMEM;
+    if (error == -EPIPE)
+        server_died(server);
     if (error != 0) {
         forget(request);
         return error;
@@ -404,6 +412,7 @@ static void fence_launch(struct process_fence *fence, struct lane *lane)
 {
     for (unsigned i = 0; i < fence->servers->count; i++) {
         struct request *request = request_new(lane, REQUEST_FENCE);
+        int error;
 
         if (request == NULL) {
             fence->result = PAMI_ENOMEM;
@@ -411,10 +420,13 @@ static void fence_launch(struct process_fence *fence, struct lane *lane)
         }
         request_events(request, fence, fence_less, NULL);
         request->server = &fence->servers->server[i];
-        if (process_put(request, false) == 0)
+        error = process_put(request, false);
+        if (error == 0)
             fence->pending++;
         else
             request_free(request);
+        if (error == -ENOMEM) /* whoever has died carries nothing */
+            fence->result = PAMI_ENOMEM;
     }
     fence_less(fence->context, fence, PAMI_SUCCESS);
 }

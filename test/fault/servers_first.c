@@ -1,6 +1,7 @@
 /*
  * A put through a server process has two callbacks: each runs once, and done_fn first, when the
- * server has no memory for what it is asked, and when it is killed between the two.
+ * server has no memory for what it is asked, and when it is killed between the two. Who attaches to
+ * it after that finds it dead at the first request.
  *
  * Run: tasks=2 nodes=2 servers=1
  */
@@ -67,15 +68,34 @@ static void no_memory(void)
 /* The target does nothing before the servers are dead. */
 static void killed_between(void)
 {
-    struct rma op = {.expect = RMA_ANY};
+    struct rma op;
 
-    put(&op, 1, heap, windows[1], BYTES, 0);
-    WAIT(&job, op.done == 1);
-    CHECK(op.result == PAMI_SUCCESS && op.rdone == 0);
+    do { /* at first it may still be in the barrier */
+        op = (struct rma){.expect = RMA_ANY};
+        put(&op, 1, heap, windows[1], BYTES, 0);
+        WAIT(&job, op.done == 1);
+        CHECK(op.result == PAMI_SUCCESS);
+        for (int i = 0; i < 200 && op.rdone == 0; i++) {
+            job_advance(&job);
+            test_sleep(1e-4);
+        }
+    } while (op.rdone != 0);
     for (size_t i = 0; i < pids.count; i++)
         CHECK(kill(pids.pid[i], SIGKILL) == 0);
     WAIT(&job, rma_has_ended(&op));
     CHECK(op.rresult == PAMI_ERROR);
+}
+
+static void attach_to_dead(void)
+{
+    struct rma op = {.expect = RMA_GOOD};
+
+    servers = servers_make(&job, 0, 0, NULL);
+    CHECK_OK(PAMIX_Servers_start(servers));
+    put(&op, job.task, heap, window, BYTES, 0);
+    WAIT(&job, rma_has_ended(&op));
+    CHECK(servers_status(servers).lost == 1);
+    servers_end(&job, &servers);
 }
 
 int main(void)
@@ -98,6 +118,7 @@ int main(void)
         WAIT_WITH(test_sleep(1e-3), kill(pids.pid[0], 0) != 0 && kill(pids.pid[1], 0) != 0);
     job_barrier(&job);
     servers_end(&job, &servers);
+    attach_to_dead();
     CHECK_OK(PAMIX_Mem_free(job.client, heap));
     rma_close(&job);
     free(window);
