@@ -354,11 +354,23 @@ static void close_lane(struct lane *lane)
     free(lane->in);
 }
 
-static int usage(FILE *to, int status)
+static const char usage[] =
+    "usage: pamirun -n 2 pami_perf [--calibrate] [--bytes LOW-HIGH] [--seconds S]\n"
+    "       pami_perf --help | --version\n";
+
+static int wrong(const char *option, const char *what)
 {
-    fprintf(to, "usage: pamirun -n 2 pami_perf [--calibrate] [--bytes LOW-HIGH] [--seconds S]\n"
-                "       pami_perf --help | --version\n");
-    return status;
+    fprintf(stderr, "pami_perf: %s: %s\n%s", option, what, usage);
+    return 2;
+}
+
+/* The exit status of who only prints. */
+static int printed(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    fprintf(stderr, "pami_perf: the output could not be written\n");
+    return 1;
 }
 
 /* A number with K, M or G; 0: not one. */
@@ -374,6 +386,14 @@ static size_t read_bytes(const char *text, char **end)
     return number <= (unsigned long long)1 << 40 ? (size_t)number : 0;
 }
 
+static bool read_seconds(const char *text)
+{
+    char *end;
+
+    seconds = strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(seconds) && seconds > 0;
+}
+
 static bool read_range(const char *text)
 {
     char *end;
@@ -384,24 +404,43 @@ static bool read_range(const char *text)
     return *end == '\0' && low != 0 && low <= high;
 }
 
-int main(int argc, char **argv)
+/* -1 to go on, or the exit status. */
+static int parse(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        bool more = i + 1 < argc;
+        const char *option = argv[i], *value = argv[i + 1];
+        bool is_bytes = strcmp(option, "--bytes") == 0;
 
-        if (strcmp(argv[i], "--help") == 0)
-            return usage(stdout, 0);
-        if (strcmp(argv[i], "--version") == 0)
-            return printf("pami_perf (libpami %s)\n", PAMI_VERSION_TEXT) > 0 ? 0 : 1;
-        if (strcmp(argv[i], "--calibrate") == 0)
+        if (strcmp(option, "--help") == 0) {
+            fputs(usage, stdout);
+            return printed();
+        }
+        if (strcmp(option, "--version") == 0) {
+            printf("pami_perf (libpami %s)\n", PAMI_VERSION_TEXT);
+            return printed();
+        }
+        if (strcmp(option, "--calibrate") == 0) {
             calibrating = true;
-        else if (strcmp(argv[i], "--bytes") != 0 && strcmp(argv[i], "--seconds") != 0)
-            return usage(stderr, 2);
-        else if (!more || (argv[i][2] == 'b' && !read_range(argv[i + 1])))
-            return usage(stderr, 2);
-        else if (argv[i++][2] == 's' && (seconds = strtod(argv[i], NULL)) <= 0)
-            return usage(stderr, 2);
+            continue;
+        }
+        if (!is_bytes && strcmp(option, "--seconds") != 0)
+            return wrong(option, "unknown argument");
+        if (value == NULL)
+            return wrong(option, "needs an argument");
+        if (is_bytes ? !read_range(value) : !read_seconds(value))
+            return wrong(option,
+                         is_bytes ? "is not a range of bytes, as 8-1M" : "is not a time above 0");
+        i++;
     }
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    int status = parse(argc, argv);
+
+    if (status >= 0)
+        return status;
     ways = calibrating ? WAYS : 1;
     open_lane(&lanes[EAGER], calibrating ? "1000000G" : NULL);
     if (calibrating)
@@ -417,9 +456,6 @@ int main(int argc, char **argv)
             progress();
     for (size_t i = 0; i < ways; i++)
         close_lane(&lanes[i]);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "pami_perf: the output could not be written\n");
-        return 1;
-    }
-    return tasks < 2 ? 1 : 0;
+    status = printed();
+    return tasks < 2 ? 1 : status;
 }

@@ -203,6 +203,15 @@ static bool is_of_algorithms(const char *name)
     return false;
 }
 
+/* The exit status of who only prints. */
+static int printed(void)
+{
+    if (fflush(stdout) == 0)
+        return 0;
+    fprintf(stderr, "pami_tune: cannot write: %s\n", strerror(errno));
+    return 1;
+}
+
 /* -1 to go on, or the exit status. */
 static int parse(int argc, char **argv, struct settings *settings)
 {
@@ -213,11 +222,11 @@ static int parse(int argc, char **argv, struct settings *settings)
 
         if (strcmp(argv[i], "--help") == 0) {
             usage(stdout);
-            return 0;
+            return printed();
         }
         if (strcmp(argv[i], "--version") == 0) {
             printf("pami_tune (libpami) %s\n", PAMI_VERSION_TEXT);
-            return 0;
+            return printed();
         }
         if (is_of_algorithms(argv[i]))
             of_algorithms = argv[i];

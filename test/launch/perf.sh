@@ -35,13 +35,16 @@ env "$(head -n 1 <<<"$settings")" "$BUILD/bin/pami_info" --options | grep -A1 RN
 status=0
 "$perf" --bytes 8-8 2>/dev/null || status=$?
 [ "$status" = 1 ] || fail "one task: status $status"
-for wrong in --nonsense '--bytes' '--bytes 0' '--bytes 8-4' '--bytes 8x' '--seconds 0' '--seconds'; do
+for wrong in --nonsense '--bytes' '--bytes 0' '--bytes 8-4' '--bytes 8x' '--seconds 0' \
+    '--seconds nan' '--seconds inf' '--seconds 1e400' '--seconds 1x' '--seconds'; do
     status=0
     # shellcheck disable=SC2086
-    "$perf" $wrong 2>/dev/null || status=$?
+    output=$("$perf" $wrong 2>&1) || status=$?
     [ "$status" = 2 ] || fail "$wrong: status $status"
+    grep -q -- "^pami_perf: ${wrong%% *}: " <<<"$output" || fail "$wrong: $output"
 done
-for tool in "$BUILD/bin/pamirun -n 2 $perf --bytes 8-8 --seconds 0.001" "$BUILD/bin/pami_info --options"; do
+for tool in "$perf --help" "$perf --version" "$BUILD/bin/pami_tune --help" \
+    "$BUILD/bin/pamirun -n 2 $perf --bytes 8-8 --seconds 0.001" "$BUILD/bin/pami_info --options"; do
     status=0
     # shellcheck disable=SC2086
     output=$($tool 2>&1 >/dev/full) || status=$?
