@@ -81,6 +81,16 @@ gone "$own" && complain "a process that pamirun's process had started before was
 kill $before "$own"
 wait $before 2>/dev/null
 
+# So many that the job's own are not among the first ones.
+for count in 80 300; do
+    run 0 bash -c 'for i in $(seq "$1"); do sleep 60 & echo $!; done >"$2"; exec "${@:3}"' - $count \
+        "$scratch/own" "$pamirun" -n 2 bash -c 'sleep 50 & exit 0'
+    for own in $(cat "$scratch/own"); do
+        gone "$own" && complain "one of $count processes from before was ended"
+        kill "$own"
+    done
+done
+
 echo '# descriptors'
 # Its own socket, and nothing else that pamirun has opened for itself or for other tasks.
 open=$(ls -1 /proc/self/fd | wc -l)

@@ -39,7 +39,17 @@ static pid_t parent_of(const char *pid)
     return parent;
 }
 
-size_t children_list(pid_t *list, size_t room)
+bool children_contain(const pid_t *list, size_t count, pid_t pid)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        if (list[i] == pid)
+            return true;
+    return false;
+}
+
+size_t children_list(pid_t *list, size_t room, const pid_t *except, size_t except_count)
 {
     DIR *directory = opendir("/proc");
     struct dirent *entry;
@@ -48,10 +58,11 @@ size_t children_list(pid_t *list, size_t room)
     if (directory == NULL)
         return 0;
     while (count < room && (entry = readdir(directory)) != NULL) {
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
-            continue;
-        if (parent_of(entry->d_name) == getpid())
-            list[count++] = (pid_t)atol(entry->d_name);
+        pid_t pid = (pid_t)atol(entry->d_name);
+
+        if (pid > 0 && parent_of(entry->d_name) == getpid() &&
+            !children_contain(except, except_count, pid))
+            list[count++] = pid;
     }
     closedir(directory);
     return count;

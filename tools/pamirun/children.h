@@ -10,8 +10,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Up to `room` children, the dead ones that have not been reaped too; returns how many. */
-size_t children_list(pid_t *list, size_t room);
+/* Up to `room` children that are not among `except`, the dead ones that have not been reaped too;
+ * returns how many. */
+size_t children_list(pid_t *list, size_t room, const pid_t *except, size_t except_count);
+
+bool children_contain(const pid_t *list, size_t count, pid_t pid);
 
 /* Is there any child, without looking at /proc? */
 bool children_exist(void);

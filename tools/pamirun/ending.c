@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,32 +25,30 @@
 #define AGAIN_SECONDS 0.02 /* from one round of KILL to the next */
 #define HOPELESS_SECONDS 5.0
 #define LEFTOVERS_MAX 256 /* handled in one round; the others in the next */
+#define FOREIGN_USUAL 64
 
-void ending_note_foreign(struct job *job)
+int ending_note_foreign(struct job *job)
 {
-    if (children_exist())
-        job->foreign_count = children_list(job->foreign, FOREIGN_MAX);
-}
+    size_t room = FOREIGN_USUAL;
 
-static bool contains(const pid_t *list, size_t count, pid_t pid)
-{
-    size_t i;
+    while (children_exist()) {
+        pid_t *list = reallocarray(job->foreign, room, sizeof *list);
 
-    for (i = 0; i < count; i++)
-        if (list[i] == pid)
-            return true;
-    return false;
+        if (list == NULL)
+            return -ENOMEM;
+        job->foreign = list;
+        job->foreign_count = children_list(list, room, NULL, 0);
+        if (job->foreign_count < room)
+            break;
+        room *= 2;
+    }
+    return 0;
 }
 
 /* Children that are neither tasks (none is live) nor foreign. */
 static size_t leftovers_list(const struct job *job, pid_t list[LEFTOVERS_MAX])
 {
-    size_t i, count = children_list(list, LEFTOVERS_MAX), kept = 0;
-
-    for (i = 0; i < count; i++)
-        if (!contains(job->foreign, job->foreign_count, list[i]))
-            list[kept++] = list[i];
-    return kept;
+    return children_list(list, LEFTOVERS_MAX, job->foreign, job->foreign_count);
 }
 
 static bool leftovers_exist(const struct job *job)
@@ -95,7 +94,7 @@ static void leftovers_signal(const struct job *job, int signal)
         struct task *task = group > 1 ? task_of_group(job, group) : NULL;
         pid_t whom = task != NULL || (group == list[i] && group > 1) ? -group : list[i];
 
-        if (task == NULL && group != list[i] && contains(list, count, group))
+        if (task == NULL && group != list[i] && children_contain(list, count, group))
             continue; /* it is told with its leader's group */
         if (task == NULL)
             kill(whom, signal);

@@ -509,8 +509,7 @@ static int job_open(struct job *job, const struct options *options)
     if (err == 0)
         err = output_open(&job->output, &job->loop, options->tag ? options_processes(options) : 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    ending_note_foreign(job);
-    return err;
+    return err == 0 ? ending_note_foreign(job) : err;
 }
 
 /* Seconds until something is due; negative: nothing is.  After the end only the limit counts. */
@@ -568,6 +567,7 @@ static void job_close(struct job *job)
     bind_close(&job->bind);
     server_close(&job->server);
     launch_close(&job->launch);
+    free(job->foreign);
     free(job->tasks);
 }
 

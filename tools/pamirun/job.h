@@ -36,9 +36,6 @@ enum phase {
     PHASE_KILL, /* the tasks are being killed */
 };
 
-/* Processes that were children of pamirun before it started anything. */
-#define FOREIGN_MAX 64
-
 /*
  * Behind the tasks stand the communication servers, which are processes like them, but whose end is
  * no end of the job.
@@ -66,7 +63,7 @@ struct job {
     bool give_up;              /* output that nobody reads is not waited for */
     bool told;                 /* leftovers have had their TERM */
     char dead[PMI1_VALUE_MAX]; /* "3,2": the tasks that have failed, with --keep-going */
-    pid_t foreign[FOREIGN_MAX];
+    pid_t *foreign;            /* children of pamirun from before it started anything */
     size_t foreign_count;
 };
 
@@ -90,7 +87,7 @@ bool ending_check(struct job *job);
 /* When to look again, as a time of clock_now; 0: when something happens. */
 double ending_wake(const struct job *job);
 
-/* Remembers the children that pamirun has now: they are not the job's. */
-void ending_note_foreign(struct job *job);
+/* Remembers the children that pamirun has now: they are not the job's. 0 or -ENOMEM. */
+int ending_note_foreign(struct job *job);
 
 #endif
