@@ -4,6 +4,7 @@
 #include "util/option_parse.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,10 +71,23 @@ static int parse_whole(const struct suffix *suffixes, const char *text, int64_t 
     return 0;
 }
 
+/* As strtod with a decimal point, whatever the program's locale has in its place. */
+static double decimal(const char *text, char **rest)
+{
+    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", NULL);
+    double number;
+
+    if (plain == NULL)
+        return strtod(text, rest);
+    number = strtod_l(text, rest, plain);
+    freelocale(plain);
+    return number;
+}
+
 static int parse_seconds(const char *text, double *value)
 {
     char *rest;
-    double factor, number = strtod(text, &rest);
+    double factor, number = decimal(text, &rest);
 
     if (rest == text || !isfinite(number))
         return -EINVAL;

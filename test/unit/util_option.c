@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,23 @@ static void seconds(void **state)
     assert_int_equal(parse(OPTION_SECONDS, "1h", &value), -EINVAL);
     assert_int_equal(parse(OPTION_SECONDS, "nan", &value), -EINVAL);
     assert_int_equal(parse(OPTION_SECONDS, "inf", &value), -EINVAL);
+}
+
+/* Programs may have set a locale, in which a decimal comma stands for the point. */
+static void seconds_with_comma(void **state)
+{
+    struct option_number value;
+    int good, bad;
+
+    (void)state;
+    if (setlocale(LC_NUMERIC, "de_DE.UTF-8") == NULL)
+        skip();
+    good = parse(OPTION_SECONDS, "1.5s", &value);
+    bad = parse(OPTION_SECONDS, "1,5s", &value);
+    setlocale(LC_NUMERIC, "C");
+    assert_int_equal(good, 0);
+    assert_true(value.real == 1.5);
+    assert_int_equal(bad, -EINVAL);
 }
 
 static void switches_and_choices(void **state)
@@ -347,6 +365,7 @@ int main(void)
         cmocka_unit_test(whole_numbers),
         cmocka_unit_test(byte_suffixes),
         cmocka_unit_test(seconds),
+        cmocka_unit_test(seconds_with_comma),
         cmocka_unit_test(switches_and_choices),
         cmocka_unit_test(distances),
         cmocka_unit_test(table_is_sound),
