@@ -32,6 +32,10 @@ run 0 "$pamirun" -n 2 --servers 0 bash -c 'echo "$PMI_SIZE"'
 is out "$(printf '2\n2')"
 run 2 "$pamirun" --servers x true
 has err '--servers'
+run 2 "$pamirun" --servers -1 true
+has err "'-1' is not a number from 0 to 4096"
+run 2 "$pamirun" -n 2 --nodes 2 --servers 2048 true
+has err 'together they are 4096 at most'
 run 2 "$build/bin/pami_server"
 has err 'pamirun --servers'
 

@@ -45,7 +45,9 @@ static const char *set_nodes(struct options *options, const char *argument)
 
 static const char *set_servers(struct options *options, const char *argument)
 {
-    return strcmp(argument, "0") == 0 ? NULL : set_count(argument, &options->servers);
+    if (strcmp(argument, "0") == 0 || set_count(argument, &options->servers) == NULL)
+        return NULL;
+    return "is not a number from 0 to 4096";
 }
 
 static const char *set_bind(struct options *options, const char *argument)
@@ -223,8 +225,9 @@ static int options_check(const struct options *options)
         return usage_error("--nodes: %u nodes are too many for %u task%s", options->nodes,
                            options->tasks, options->tasks == 1 ? "" : "s");
     if (options->servers > (TASKS_MAX - options->tasks) / options->nodes)
-        return usage_error("--servers: %u on each of %u nodes are too many for %u tasks",
-                           options->servers, options->nodes, options->tasks);
+        return usage_error("--servers: %u on each of %u nodes are too many for %u tasks: together "
+                           "they are %d at most",
+                           options->servers, options->nodes, options->tasks, TASKS_MAX);
     if (options->stdin_task >= (long)options->tasks)
         return usage_error("--stdin: there is no task %ld among %u", options->stdin_task,
                            options->tasks);
