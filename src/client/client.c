@@ -134,8 +134,11 @@ static int open_device(struct client *client, const struct device_ops *ops,
         log_info("device %s: %s", ops->name, why);
         return 0;
     }
-    error_set(PAMI_ERROR, "PAMI_Client_create: device %s: %s", ops->name,
-              why[0] != '\0' ? why : strerror(-error));
+    if (why[0] == '\0')
+        snprintf(why, sizeof(why), "%s", strerror(-error));
+    /* The launcher may end us before the program has said it, when others miss us. */
+    log_error("device %s: %s", ops->name, why);
+    error_set(PAMI_ERROR, "PAMI_Client_create: device %s: %s", ops->name, why);
     return error;
 }
 

@@ -26,6 +26,9 @@ what="limited files"
 (ulimit -f 1000 && "$pamirun" -n 2 "$build/examples/hello") >"$scratch/out" 2>"$scratch/err"
 [ $? = 1 ] && grep -q "cannot make a segment of .*File too large" "$scratch/err" ||
     complain "a segment larger than files may be"
+# Said by the library as well, as the program may be ended before it does.
+grep -q "error: device shm: cannot make a segment of .*ulimit -f" "$scratch/err" ||
+    complain "the cause is not said"
 
 what="a segment larger than the address space"
 PAMI_SHM_RING_SLOTS=1048576 PAMI_SHM_CHUNKS=1048576 PAMI_SHM_CHUNK_BYTES=16M \

@@ -303,9 +303,11 @@ static int make(const struct segment_params *params, struct segment *segment, co
     layout_init(&segment->layout, params);
     fd = make_file(&segment->layout);
     if (fd < 0) {
-        snprintf(why, size,
-                 "cannot make a segment of %llu bytes as a memory file, nor in /dev/shm: %s",
-                 (unsigned long long)segment->layout.bytes, strerror(-fd));
+        snprintf(why, size, "cannot make a segment of %llu bytes%s: %s",
+                 (unsigned long long)segment->layout.bytes,
+                 fd == -EFBIG ? ", as ulimit -f allows no such file"
+                              : " as a memory file, nor in /dev/shm",
+                 strerror(-fd));
         return fd;
     }
     error = map(segment, fd);
