@@ -299,13 +299,17 @@ int process_put(struct request *request, bool ordered)
 /* ---- attaching ---- */
 
 /* Which of `domains` this task belongs to: that of its NUMA node, or of its place in a row. */
-static unsigned domain_of_task(const struct client_core *core, unsigned domains, unsigned nodes)
+static unsigned domain_of_task(const struct client_core *core, unsigned domains)
 {
     const struct bootstrap *bootstrap = core->bootstrap;
-    unsigned cpu, node;
+    unsigned cpu, node, nodes;
 
-    if (domains == nodes && getcpu(&cpu, &node) == 0)
-        return node % domains;
+    if (getcpu(&cpu, &node) == 0) {
+        unsigned rank = numa_rank(node, &nodes);
+
+        if (domains == nodes)
+            return rank % domains;
+    }
     return (unsigned)((uint64_t)bootstrap->local_index * domains / bootstrap->local_count);
 }
 
@@ -313,17 +317,15 @@ static unsigned domain_of_task(const struct client_core *core, unsigned domains,
 static unsigned find_domain(const struct client_core *core, unsigned *first, unsigned *step)
 {
     unsigned servers = core->servers != 0 ? core->bootstrap->local_servers : 0;
-    unsigned domains = (unsigned)option_int(OPT_SERVERS_DOMAINS), nodes = 1;
+    unsigned domains = (unsigned)option_int(OPT_SERVERS_DOMAINS);
 
-    while (numa_has_memory(nodes))
-        nodes++;
     if (domains == 0)
-        domains = nodes;
+        numa_rank(0, &domains);
     if (domains > servers)
         domains = servers;
     if (servers == 0)
         return 0;
-    *first = domain_of_task(core, domains, nodes);
+    *first = domain_of_task(core, domains);
     *step = domains;
     return (servers - *first + domains - 1) / domains;
 }

@@ -58,12 +58,29 @@ bool numa_is_worthwhile(void)
     return nodes.count > 1;
 }
 
+static bool has(const struct nodes *nodes, unsigned node)
+{
+    return node < NODES_MAX && (nodes->has[node / WORD_BITS] >> node % WORD_BITS & 1) != 0;
+}
+
 bool numa_has_memory(unsigned node)
 {
     struct nodes nodes;
 
     read_nodes(&nodes);
-    return node < NODES_MAX && (nodes.has[node / WORD_BITS] >> node % WORD_BITS & 1) != 0;
+    return has(&nodes, node);
+}
+
+unsigned numa_rank(unsigned node, unsigned *count)
+{
+    struct nodes nodes;
+    unsigned rank = 0;
+
+    read_nodes(&nodes);
+    for (unsigned i = 0; i < node && i < NODES_MAX; i++)
+        rank += has(&nodes, i);
+    *count = nodes.count;
+    return rank;
 }
 
 int numa_place(void *address, size_t bytes, int node)

@@ -20,6 +20,9 @@ bool numa_is_worthwhile(void);
 /* Is there memory on this node? */
 bool numa_has_memory(unsigned node);
 
+/* How many nodes with smaller numbers have memory; *count: all that have. Numbers may have gaps. */
+unsigned numa_rank(unsigned node, unsigned *count);
+
 /*
  * Pages of this range that are not there yet shall come from `node` (a number, or NUMA_*), or from
  * elsewhere when it has none left. Address and length are multiples of the page size. 0 or
