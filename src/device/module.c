@@ -3,7 +3,8 @@
  *
  * Where a module is looked for: PAMI_MODULE_DIR if set and nowhere else; beside the object that
  * this code is part of; in the lib directory next to a program's bin; where the library is to be
- * installed, as a program that libpami.a was linked into may be anywhere.
+ * installed, as a program that libpami.a was linked into may be anywhere; and, as it may have been
+ * installed elsewhere, where the system looks (LD_LIBRARY_PATH, a program's own list).
  *
  * Some libraries take over signals when they are opened (the PSM libraries behind Debian's
  * libfabric). Whatever happens to signal dispositions while a module is opened is undone.
@@ -82,6 +83,18 @@ static void *open_in(const char *directory, const char *between, const char *nam
     return module;
 }
 
+static void *open_by_name(const char *name)
+{
+    char file[NAME_MAX];
+    void *module;
+
+    snprintf(file, sizeof(file), "pami-%s.so", name);
+    module = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (module != NULL)
+        log_debug("module %s: %s, where the system has found it", name, file);
+    return module;
+}
+
 static void *open_module(const char *name, char *why, size_t size)
 {
     const char *wanted = option_string(OPT_MODULE_DIR);
@@ -100,6 +113,13 @@ static void *open_module(const char *name, char *why, size_t size)
         module = open_in(directory, "../lib/", name, second, sizeof(second));
     if (module == NULL)
         module = open_in(PAMI_LIBDIR, "", name, second, sizeof(second));
+    if (module == NULL)
+        module = open_by_name(name);
+    if (module == NULL && strlen(why) < size)
+        snprintf(why + strlen(why), size - strlen(why),
+                 "; nor is it in %s or where the system looks for libraries (PAMI_MODULE_DIR says "
+                 "where it is)",
+                 PAMI_LIBDIR);
     return module;
 }
 
