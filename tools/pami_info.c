@@ -345,6 +345,10 @@ static int read_arguments(int argc, char **argv)
         }
         if (take_question(argv, &i, &count))
             continue;
+        if (strcmp(argv[i], "--explain") == 0) {
+            fprintf(stderr, "pami_info: --explain needs TYPE:BYTES:MEMBERS[:NODES]\n");
+            return 2;
+        }
         if (section == NULL) {
             fprintf(stderr, "pami_info: unknown argument '%s'; pami_info --help lists them\n",
                     argv[i]);

@@ -77,7 +77,7 @@ int explain_parse(const char *text, struct explain_question *question, char *why
     if (!parse_part(parts[1], CHOICE_BYTES_MAX, &question->bytes))
         return refuse(why, size, text, "BYTES is a number such as 8 or 64K");
     if (!parse_part(parts[2], CHOICE_MEMBERS_MAX, &members) || members == 0)
-        return refuse(why, size, text, "MEMBERS is a number from 1 on");
+        return refuse(why, size, text, "MEMBERS is a number from 1 to 4294967295");
     if (count == 4 && (!parse_part(parts[3], members, &nodes) || nodes == 0))
         return refuse(why, size, text, "NODES is a number from 1 to that of members");
     question->type = (pami_xfer_type_t)type;

@@ -243,7 +243,8 @@ static int group_opened(struct group *group)
             return -ENOMEM;
         }
         if (locality_read(&locality, core) != 0 && warn)
-            log_warn("%s: '%s' is no list of levels, each inside the one before",
+            log_warn("%s: '%s' is no list of levels, each inside the one before, of node, package, "
+                     "numa, cache, core; taking node",
                      option_info(OPT_COLL_LEVELS)->name, option_string(OPT_COLL_LEVELS));
     }
     group->state = calloc(1, sizeof(*group->state));
