@@ -29,7 +29,7 @@ done < <("$build/bin/pami_info" --options | sed -nE "$select")
 async="$build/test/api/async_progress"
 said=$(PAMI_ASYNC_CPUS=nonsense "$pamirun" -n 1 --timeout 20 "$async" 2>&1) &&
     complain 'PAMI_ASYNC_CPUS: no error'
-grep -q "PAMI_ASYNC_CPUS: 'nonsense' is not" <<<"$said" || complain "PAMI_ASYNC_CPUS: $said"
+grep -q "PAMI_ASYNC_CPUS: 'nonsense' is neither" <<<"$said" || complain "PAMI_ASYNC_CPUS: $said"
 for option in PAMI_COLL_LEVELS PAMI_COLL_BROADCAST; do
     said=$(env "$option=nonsense" "$pamirun" -n 2 --timeout 20 "$build/test/api/coll_calls" 2>&1) ||
         complain "$option: status $?"
