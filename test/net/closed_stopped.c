@@ -6,6 +6,7 @@
  */
 #include "api/api_test.h"
 #include "net.h"
+#include "reads.h"
 
 #include <signal.h>
 #include <sys/types.h>
@@ -13,8 +14,6 @@
 
 enum {
     ID = 10,
-    BYTES = 2 << 20,
-    READS = 4,
     ROUNDS = 6
 };
 
@@ -24,9 +23,6 @@ struct start {
     size_t round;
 };
 
-static char source[BYTES];
-static char got[READS][BYTES];
-static size_t ended, failed;
 static struct start start; /* of the reader: that it has begun */
 
 static void on_start(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
@@ -35,18 +31,6 @@ static void on_start(pami_context_t context, void *cookie, const void *header, s
     (void)context, (void)cookie, (void)data, (void)bytes, (void)origin, (void)recv;
     CHECK_SIZE(header_bytes, sizeof start);
     memcpy(&start, header, sizeof start);
-}
-
-/* From here on the memory is the program's. */
-static void on_done(pami_context_t context, void *cookie, pami_result_t result)
-{
-    (void)context;
-    CHECK_CALLBACK();
-    ended++;
-    if (result == PAMI_SUCCESS)
-        return;
-    failed++;
-    memset(cookie, 0x77, BYTES);
 }
 
 static void live(struct job *job)
@@ -81,23 +65,6 @@ static void tell(struct job *job, size_t task, size_t round)
     }
 }
 
-static void begin_reads(struct job *job)
-{
-    memset(got, 0, sizeof got);
-    ended = failed = 0;
-    for (size_t i = 0; i < READS; i++) {
-        pami_get_simple_t get = {
-            .rma = {.dest = job_endpoint(job, 1, 0),
-                    .bytes = BYTES,
-                    .cookie = got[i],
-                    .done_fn = on_done},
-            .addr = {.local = got[i], .remote = start.memory},
-        };
-
-        CHECK_OK(TEST_CALL(PAMI_Get(job->context[0], &get)));
-    }
-}
-
 /* The other one is stopped a moment after it has been told to destroy its context; what is read by
  * then, or is still to be begun, is not the same in each round. */
 static void reader(struct job *job, size_t round)
@@ -106,16 +73,13 @@ static void reader(struct job *job, size_t round)
 
     PAMI_Resume(job->context[0], &peer, 1);
     WAIT(job, start.round == round);
-    begin_reads(job);
+    begin_reads(job, start.memory);
     tell(job, 1, round);
     job_linger(job, 1e-3 * (double)round);
     kill(start.pid, SIGSTOP);
     job_linger(job, 1.6);
     kill(start.pid, SIGCONT);
-    WAIT(job, ended == READS);
-    job_linger(job, 0.1);
-    for (size_t i = 0; i < READS; i++)
-        CHECK(test_all(got[i], BYTES, 0x77) || test_differs(got[i], BYTES, 7, 0) == BYTES);
+    finish_reads(job);
 }
 
 static void target(struct job *job, size_t round)

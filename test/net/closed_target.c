@@ -9,11 +9,10 @@
  */
 #include "api/api_test.h"
 #include "net.h"
+#include "reads.h"
 
 enum {
     ID = 10,
-    BYTES = 2 << 20,
-    READS = 4,
     CONTEXTS = 8,
     PART = 70000, /* of many reads: some end at any moment */
     ROUNDS = 12
@@ -24,9 +23,7 @@ struct start {
     size_t round;
 };
 
-static char source[BYTES];
-static char got[READS][BYTES];
-static size_t ended, failed, began;
+static size_t began;
 static struct start start;
 static size_t round_now;
 
@@ -38,22 +35,6 @@ static void on_start(pami_context_t context, void *cookie, const void *header, s
     memcpy(&start, header, sizeof start);
     if (start.round > began)
         began = start.round;
-}
-
-/* From here on the memory is the program's. */
-static void on_done(pami_context_t context, void *cookie, pami_result_t result)
-{
-    char *memory = cookie;
-
-    (void)context;
-    CHECK_CALLBACK();
-    ended++;
-    if (result == PAMI_SUCCESS) {
-        CHECK_SIZE(test_differs(memory, BYTES, 7, 0), BYTES);
-        return;
-    }
-    failed++;
-    memset(memory, 0x77, BYTES);
 }
 
 static void live(struct job *job)
@@ -81,34 +62,14 @@ static void begin_parts(struct job *job)
     }
 }
 
-static void begin_reads(struct job *job)
-{
-    memset(got, 0, sizeof got);
-    ended = failed = 0;
-    for (size_t i = 0; i < READS; i++) {
-        pami_get_simple_t get = {
-            .rma = {.dest = job_endpoint(job, 1, 0),
-                    .bytes = BYTES,
-                    .cookie = got[i],
-                    .done_fn = on_done},
-            .addr = {.local = got[i], .remote = start.memory},
-        };
-
-        CHECK_OK(TEST_CALL(PAMI_Get(job->context[0], &get)));
-    }
-}
-
 /* The reads end, well or not, while the other one has no context or a new one. */
 static void reader(struct job *job)
 {
     pami_endpoint_t peer = job_endpoint(job, 1, 0);
 
     WAIT(job, began >= 2 * round_now);
-    begin_reads(job);
-    WAIT(job, ended == READS);
-    job_linger(job, 0.1);
-    for (size_t i = 0; i < READS; i++)
-        CHECK(test_all(got[i], BYTES, 0x77) || test_differs(got[i], BYTES, 7, 0) == BYTES);
+    begin_reads(job, start.memory);
+    finish_reads(job);
     /* It is there again: under way when this context ends. */
     PAMI_Resume(job->context[0], &peer, 1);
     WAIT(job, began >= 2 * round_now + 1);
