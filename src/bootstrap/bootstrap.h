@@ -73,8 +73,8 @@ void bootstrap_close(struct bootstrap *bootstrap);
 /*
  * Publishes value under key, visible to the others after the next fence.  Keys are put once per
  * job.  Key: 1..BOOTSTRAP_KEY_MAX of [A-Za-z0-9._-]; when a number ends it, that is the task which
- * puts it, as some launchers file cards by task.  Value: up to BOOTSTRAP_VALUE_MAX printable
- * ASCII characters other than space; cheap below about 800.
+ * puts it, otherwise task 0 does, as some launchers file cards by task.  Value: up to
+ * BOOTSTRAP_VALUE_MAX printable ASCII characters other than space; cheap below about 800.
  * -EINVAL, -ENAMETOOLONG, -E2BIG, -EEXIST, or a failure of the connection.
  */
 int bootstrap_put(struct bootstrap *bootstrap, const char *key, const char *value);

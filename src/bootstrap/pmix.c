@@ -210,16 +210,12 @@ static struct pmix_abi_value *find(struct pmix *pmix, const char *key, int *stat
 {
     char name[KEY_ROOM];
     uint32_t rank;
-    struct pmix_abi_value *value = NULL;
 
-    *status = PMIX_ABI_ERR_NOT_FOUND;
     snprintf(name, sizeof name, KEY_PREFIX "%s", key);
     if (key_owner(pmix, key, &rank))
         return ask(pmix, rank, name, "pmix.immediate", status);
-    /* Whoever it was; mostly the first. The fence has brought it here, so the server is spared. */
-    for (rank = 0; rank < pmix->base.tasks && value == NULL; rank++)
-        value = ask(pmix, rank, name, "pmix.optional", status);
-    return value;
+    /* The first task has put it, or nobody. The fence has brought it here: the server is spared. */
+    return ask(pmix, 0, name, "pmix.optional", status);
 }
 
 static int pmix_get(struct bootstrap *bootstrap, const char *key, char *text, size_t size)
