@@ -146,6 +146,8 @@ static bool is_quiet(struct ofi_link *link, bool rails)
     if (link->leaving || link->state == LINK_CLOSED || link->state == LINK_DEAD)
         quiet = false;
     pulse->unread = is_unread(link) ? pulse->unread + 1 : 0;
+    if ((int32_t)(link->wanted - link->received) < 0)
+        link->wanted = link->received; /* or it were ahead 2^31 packets on */
     pulse->received = link->received;
     pulse->sent_read = link->sent_read;
     pulse->held_count = link->held_count;
