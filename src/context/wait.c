@@ -47,7 +47,15 @@ bool context_has_events(const struct context *context)
 
 bool context_has_retries(const struct context *context)
 {
-    return !list_empty(&context->retries) || context->work.again.first != NULL;
+    if (!list_empty(&context->retries) || context->work.again.first != NULL)
+        return true;
+    for (size_t i = 0; i < context->port_count; i++) {
+        struct port *port = context->ports[i];
+
+        if (port->ops->stalled != NULL && port->ops->stalled(port))
+            return true;
+    }
+    return false;
 }
 
 void context_arm(struct context *context, bool light)

@@ -304,6 +304,10 @@ struct device_ops {
     /* Cheap when idle: true when the last advance might have left something to deliver. */
     bool (*pending)(struct port *port);
 
+    /* Something was accepted that could not be passed on; nobody rings when it can be, so advance
+     * has to try again. NULL: never. */
+    bool (*stalled)(struct port *port);
+
     /*
      * Sleeping, in this order: arm (from now on a sender wakes the port), a last look by the
      * caller at everything it waits for, then sleep or disarm. wake may be called by any thread of

@@ -184,6 +184,7 @@ const struct device_ops ofi_device_ops = {
     .put_back = ofi_put_back,
     .flush = ofi_flush,
     .pending = ofi_pending,
+    .stalled = ofi_stalled,
     .arm = ofi_arm,
     .disarm = ofi_disarm,
     .sleep = ofi_sleep,

@@ -262,7 +262,8 @@ struct ofi_slot {
     struct list spare;     /* of those that are over: for later ones */
     uint32_t spare_count;
     uint32_t remotes_open;      /* remotes not finished */
-    bool remotes_wait;          /* one may have pieces that the provider has not got yet */
+    bool remotes_wait;          /* one may have pieces that the provider has not got yet, ... */
+    bool remotes_refused;       /* ... and it has refused one that had no other under way */
     struct ofi_region *exposed; /* by id - 1; mr NULL: free */
     uint32_t exposed_room, exposed_next;
     int completed; /* transfers that ended since the last advance looked */
@@ -524,6 +525,7 @@ void ofi_interrupt(struct port *port);
 bool ofi_put_back(struct port *port);
 void ofi_flush(struct port *port);
 bool ofi_pending(struct port *port);
+bool ofi_stalled(struct port *port);
 void ofi_arm(struct port *port, bool light);
 void ofi_disarm(struct port *port);
 void ofi_sleep(struct port *port, uint64_t microseconds);

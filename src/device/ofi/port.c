@@ -251,6 +251,14 @@ bool ofi_pending(struct port *base)
            !list_empty(&slot->gathering) || slot->again || slot->completed != 0 || look(slot) != 0;
 }
 
+bool ofi_stalled(struct port *base)
+{
+    const struct ofi_slot *slot = port_of(base)->slot;
+
+    return !list_empty(&slot->blocked) || !list_empty(&slot->owing) ||
+           (slot->remotes_refused && !list_empty(&slot->remotes));
+}
+
 /* ---- house-keeping ---- */
 
 /* All that came from a destination which leaves has been delivered, as far as one can tell. */

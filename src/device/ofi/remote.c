@@ -289,7 +289,7 @@ int ofi_remotes_progress(struct ofi_slot *slot)
 
     if (likely(!slot->remotes_wait))
         return 0;
-    slot->remotes_wait = false;
+    slot->remotes_wait = slot->remotes_refused = false;
     list_for_each_safe (item, following, &slot->remotes) {
         struct remote *remote = list_entry(item, struct remote, link);
         size_t before = remote->issued;
@@ -299,6 +299,7 @@ int ofi_remotes_progress(struct ofi_slot *slot)
             continue;
         error = issue(slot, remote);
         count += remote->issued != before;
+        slot->remotes_refused = slot->remotes_refused || error == -EAGAIN;
         if (error == 0 || error == -EAGAIN)
             continue;
         remote->error = -EIO;
