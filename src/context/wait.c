@@ -39,7 +39,7 @@ bool context_has_events(const struct context *context)
         return true;
     if (!workqueue_idle(&context->work) && context->work.again.first == NULL)
         return true;
-    for (size_t i = 0; i < context->port_count; i++)
+    for (size_t i = 0; i < context->port_count && !context->paused; i++)
         if (context->ports[i]->ops->pending(context->ports[i]))
             return true;
     return false;
