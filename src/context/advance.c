@@ -186,9 +186,7 @@ HOT int context_pass(struct context *context)
     if (unlikely(!list_empty(&context->retries)))
         events += run_retries(context);
     events += run_completions(context);
-    for (size_t i = 0; i < context->port_count; i++)
-        if (unlikely(context->ports[i]->unsent))
-            context->ports[i]->ops->flush(context->ports[i]);
+    context_flush(context);
     if (unlikely(++context->passes % TEND_LOOK_PASSES == 0))
         tend_if_due(context);
     return events;

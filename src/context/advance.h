@@ -20,6 +20,14 @@ bool context_has_retries(const struct context *context);
 void context_arm(struct context *context, bool light);
 void context_disarm(struct context *context);
 
+/* What has been sent goes out, instead of waiting for more to go with. */
+static inline void context_flush(struct context *context)
+{
+    for (size_t i = 0; i < context->port_count; i++)
+        if (unlikely(context->ports[i]->unsent))
+            context->ports[i]->ops->flush(context->ports[i]);
+}
+
 /* Passes of this thread, in whatever contexts, since one found something. */
 uint32_t context_idle_passes(void);
 

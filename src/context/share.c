@@ -96,11 +96,13 @@ bool share_calls(const struct context *context)
              atomic_load_explicit(&context->share.ready, memory_order_relaxed));
 }
 
-bool share_left_work(const struct context *context)
+bool share_left_work(struct context *context)
 {
-    return atomic_load_explicit(&context->share.asleep, memory_order_relaxed) &&
-           (atomic_load_explicit(&context->share.starving, memory_order_relaxed) ||
-            !completion_queue_empty(&context->completions) || context_has_retries(context));
+    if (!atomic_load_explicit(&context->share.asleep, memory_order_relaxed))
+        return false;
+    context_flush(context);
+    return atomic_load_explicit(&context->share.starving, memory_order_relaxed) ||
+           !completion_queue_empty(&context->completions) || context_has_retries(context);
 }
 
 void share_ring(struct context *context)

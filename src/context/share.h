@@ -107,9 +107,9 @@ bool share_owned(const struct context *context);
 bool share_enter(struct context *context);
 void share_leave(struct context *context);
 
-/* The program leaves the context: the helper must know of what is left to do. The caller still
- * owns the context. */
-bool share_left_work(const struct context *context);
+/* The program leaves the context: what a sleeping helper would have to send goes out, and it must
+ * know of what else is left to do. The caller still owns the context. */
+bool share_left_work(struct context *context);
 void share_ring(struct context *context);
 
 #endif

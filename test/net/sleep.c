@@ -3,11 +3,13 @@
  * them: two tasks send one message to and fro, and sleep in PAMIX_Context_wait meanwhile; whoever
  * has it keeps it for a while, so that the other one really sleeps. Before that they sleep many
  * times with nothing to come. With --served the context is advanced by a thread of the library's,
- * and it is that one which sleeps.
+ * and it is that one which sleeps. With --burst as well each message is many, of which the last
+ * ones wait for company.
  *
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi"
  * Run: tasks=4 nodes=2 env="PAMI_NETWORK=ofi"
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi" args="--served"
+ * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi" args="--served --burst"
  * Run: tasks=2
  * Run: tasks=2 args="--served"
  */
@@ -25,6 +27,7 @@
 enum {
     ID = 1,
     ROUNDS = 20,
+    BURST = 12,
     KEEP_MS = 20,
     SHORT_SLEEPS = 200,
     LONG_SLEEPS = 4,
@@ -34,6 +37,7 @@ enum {
 
 static size_t arrived;
 static bool served;
+static size_t burst = 1;
 
 static double seconds(clockid_t clock)
 {
@@ -55,17 +59,19 @@ static void throw(pami_context_t context, pami_endpoint_t to)
 {
     pami_send_immediate_t send = {.dispatch = ID, .dest = to};
 
-    PAMI_Context_lock(context);
-    if (PAMI_Send_immediate(context, &send) != PAMI_SUCCESS)
-        exit(2);
-    PAMI_Context_unlock(context);
+    for (size_t i = 0; i < burst; i++) {
+        PAMI_Context_lock(context);
+        if (PAMI_Send_immediate(context, &send) != PAMI_SUCCESS)
+            exit(2);
+        PAMI_Context_unlock(context);
+    }
 }
 
 static void sleep_until(pami_context_t context, size_t count)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
 
-    while (__atomic_load_n(&arrived, __ATOMIC_ACQUIRE) < count) {
+    while (__atomic_load_n(&arrived, __ATOMIC_ACQUIRE) < count * burst) {
         if (served) {
             nanosleep(&pause, NULL);
             continue;
@@ -146,6 +152,7 @@ int main(int argc, char **argv)
         return 2;
     need_module();
     served = argc > 1 && strcmp(argv[1], "--served") == 0;
+    burst = argc > 2 && strcmp(argv[2], "--burst") == 0 ? BURST : 1;
     if (served && PAMIX_Context_async_enable(&context, 1, NULL) != PAMI_SUCCESS)
         return 2;
     task = query[0].value.intval;
