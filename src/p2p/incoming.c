@@ -160,7 +160,8 @@ static void call_async(struct p2p *p2p, const struct dispatch *row, struct recei
     ask_user(p2p, row, receive->dispatch, header, receive->header_bytes, receive->data_bytes,
              receive->peer->endpoint, &receive->recv);
     if (likely(!receive->deferred)) {
-        if (receive->data_bytes != 0)
+        /* One that comes again has no destination yet. */
+        if (receive->data_bytes != 0 && likely(!receive->put_back))
             receive_open(receive);
     } else if (receive->mode == MESSAGE_STREAM && !need_buffer(p2p, receive)) {
         /* It stays whoever's it is, and ends with this when it is resumed. */

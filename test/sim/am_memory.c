@@ -2,8 +2,8 @@
  * Memory that runs out while members of amgathers take their messages: the initiator, which waits
  * for what they contribute, is told, and with the next ones all is right again. While an id is set
  * that messages wait for: they are late, not lost. And while a broadcast arrives, of which nobody
- * would be told: it comes to every member all the same. So does what members contribute, when there
- * is no memory to send it.
+ * would be told: it comes to every member all the same, header and data. So does what members
+ * contribute, when there is no memory to send it.
  *
  * Run:
  */
@@ -153,7 +153,7 @@ static void on_broadcast(pami_context_t context, void *cookie, const void *heade
                          pami_endpoint_t origin, pami_geometry_t geometry, pami_recv_t *recv)
 {
     (void)context, (void)pipe, (void)origin, (void)geometry;
-    CHECK(header_bytes == HEADER && pattern_is(header, HEADER, 7));
+    CHECK((header_bytes == HEADER || header_bytes == LONG) && pattern_is(header, header_bytes, 7));
     recv->addr = (char *)cookie + received++ % MEMBERS * bytes;
     recv->local_fn = on_landed;
 }
@@ -170,9 +170,9 @@ static pami_algorithm_t broadcast_of(pami_client_t client)
 }
 
 /* Allocation number `which` and those behind it fail while it arrives; whether there are such. */
-static bool broadcast(size_t bytes, size_t which, size_t count)
+static bool broadcast(size_t header_bytes, size_t bytes, size_t which, size_t count)
 {
-    static char header[HEADER], from[LONG], to[MEMBERS * LONG];
+    static char header[LONG], from[LONG], to[MEMBERS * LONG];
     pami_dispatch_callback_function fn = {.ambroadcast = on_broadcast};
     struct sim_job job;
     bool enough;
@@ -181,14 +181,16 @@ static bool broadcast(size_t bytes, size_t which, size_t count)
     for (size_t i = 0; i < job.tasks; i++)
         CALL(PAMI_AMCollective_dispatch_set(job.context[i], broadcast_of(job.client[i]), ID, fn, to,
                                             (pami_collective_hint_t){0}));
-    pattern_fill(header, HEADER, 7);
+    pattern_fill(header, header_bytes, 7);
+    pattern_fill(from, bytes, 9);
+    memset(to, 0, sizeof(to));
     received = landed = failed = 0;
     for (size_t i = 0; i < 2; i++) {
         pami_xfer_t xfer = {.cb_done = on_contributed, .algorithm = broadcast_of(job.client[0])};
 
         xfer.cmd.xfer_ambroadcast = (pami_ambroadcast_t){.dispatch = ID,
                                                          .user_header = header,
-                                                         .headerlen = HEADER,
+                                                         .headerlen = header_bytes,
                                                          .sndbuf = from,
                                                          .stype = PAMI_TYPE_BYTE,
                                                          .stypecount = bytes};
@@ -202,17 +204,22 @@ static bool broadcast(size_t bytes, size_t which, size_t count)
     if (received != 4 || landed != 4)
         FAIL("%zu bytes, without allocation %zu: %zu of 4 came", bytes, which, received);
     CHECK(failed == 0 || (enough && bytes == LONG));
+    for (size_t i = 0; i < received && failed == 0; i++)
+        if (!pattern_is(to + i * bytes, bytes, 9))
+            FAIL("%zu bytes, without allocation %zu: all is well but for the data", bytes, which);
     job_destroy(&job);
     return enough;
 }
 
 static void broadcast_all(void)
 {
+    static const size_t sizes[][2] = {{HEADER, 8}, {HEADER, LONG}, {LONG, 8}, {LONG, LONG}};
+
     for (size_t count = 1; count < 12; count += 5)
-        for (size_t bytes = 8; bytes <= LONG; bytes += LONG - 8) {
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
             size_t which = 0;
 
-            while (broadcast(bytes, which, count))
+            while (broadcast(sizes[i][0], sizes[i][1], which, count))
                 which++;
             CHECK(which > 2);
         }
