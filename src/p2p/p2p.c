@@ -460,7 +460,7 @@ static bool is_blocked(const struct p2p *p2p)
     return false;
 }
 
-/* Something of ours is still needed by others: queued packets, data that they pull. */
+/* Something of ours is still needed by others: queued packets, puts, data that they pull. */
 static bool is_outstanding(const struct p2p *p2p)
 {
     uint32_t cursor = 0;
@@ -477,7 +477,7 @@ static bool is_outstanding(const struct p2p *p2p)
             endpoint_task(operation->peer->endpoint) != p2p->context->core->task)
             return true;
     }
-    return false;
+    return rma_puts_wait(p2p);
 }
 
 /* What the devices have taken is safe. */

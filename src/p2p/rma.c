@@ -160,6 +160,17 @@ void rma_peer_gone(struct p2p *p2p, struct peer *peer)
     }
 }
 
+bool rma_puts_wait(const struct p2p *p2p)
+{
+    const struct peer *peer;
+    size_t cursor = 0;
+
+    while ((peer = u64map_next(&p2p->peers, &cursor)) != NULL)
+        if (!list_empty(&peer->puts_waiting))
+            return true;
+    return false;
+}
+
 void rma_peer_free(struct p2p *p2p, struct peer *peer)
 {
     struct list *item;
