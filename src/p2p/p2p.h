@@ -42,7 +42,7 @@
 #include "util/probe.h"
 #include "util/race.h"
 
-/* No message is larger: sums of sizes below this cannot overflow. */
+/* No message and no transfer is larger: sums of sizes below this cannot overflow. */
 #define MESSAGE_BYTES_MAX ((size_t)1 << 62)
 
 /* Whether data is better pulled or pushed is found out for sizes below this, and for four times as

@@ -301,6 +301,8 @@ static pami_result_t check_range(const struct rma_call *call)
 {
     size_t bytes = call->rma->bytes;
 
+    if (bytes > MESSAGE_BYTES_MAX)
+        return error_set(PAMI_INVAL, "%s: bytes: %zu are too many", call->function, bytes);
     if (bytes == 0 || call->local_type != NULL)
         return PAMI_SUCCESS;
     if (call->local == NULL)

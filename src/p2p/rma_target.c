@@ -20,9 +20,6 @@
 #include "util/probe.h"
 #include "util/tsan.h"
 
-/* No transfer is larger: sums of sizes below this cannot overflow. */
-#define BYTES_MAX (UINT64_C(1) << 62)
-
 /* Pieces that one system call takes here. */
 #define PIECES 64
 
@@ -65,10 +62,11 @@ static uint64_t runs_bytes(const struct rma_run *runs, size_t count)
         uint64_t bytes;
 
         if (runs[i].piece == 0 || runs[i].count == 0 ||
-            __builtin_mul_overflow(runs[i].piece, runs[i].count, &bytes) || bytes > BYTES_MAX)
+            __builtin_mul_overflow(runs[i].piece, runs[i].count, &bytes) ||
+            bytes > MESSAGE_BYTES_MAX)
             return 0;
         total += bytes;
-        if (total > BYTES_MAX)
+        if (total > MESSAGE_BYTES_MAX)
             return 0;
     }
     return total;

@@ -48,6 +48,35 @@ static void refuse(pami_context_t context, pami_endpoint_t dest, const char *wor
     CHECK_REFUSED(PAMI_Rget_typed(context, &rget_typed), PAMI_INVAL, word);
 }
 
+/* More bytes than any transfer has, though there are as many addresses. */
+static void refuse_bytes(pami_context_t context, pami_endpoint_t dest)
+{
+    pami_rma_t head = {.dest = dest,
+                       .hints = test_garbage_hints(),
+                       .bytes = ((size_t)1 << 62) + 8,
+                       .cookie = &job,
+                       .done_fn = on_event};
+    pami_rma_addr_t addr = {memory, memory + 8};
+    pami_rma_put_t tail = {on_event};
+    pami_put_simple_t put = {head, addr, tail};
+    pami_get_simple_t get = {head, addr};
+    pami_type_t rows;
+
+    CHECK_OK(PAMI_Type_create(&rows));
+    CHECK_OK(PAMI_Type_add_simple(rows, 1, 0, 1, 2));
+    CHECK_OK(PAMI_Type_complete(rows, 1));
+
+    pami_rma_typed_t type = {rows, rows};
+    pami_put_typed_t put_typed = {head, addr, type, tail};
+    pami_get_typed_t get_typed = {head, addr, type};
+
+    CHECK_REFUSED(PAMI_Put(context, &put), PAMI_INVAL, "bytes");
+    CHECK_REFUSED(PAMI_Put_typed(context, &put_typed), PAMI_INVAL, "bytes");
+    CHECK_REFUSED(PAMI_Get(context, &get), PAMI_INVAL, "bytes");
+    CHECK_REFUSED(PAMI_Get_typed(context, &get_typed), PAMI_INVAL, "bytes");
+    CHECK_OK(PAMI_Type_destroy(&rows));
+}
+
 int main(void)
 {
     pami_context_t context;
@@ -66,6 +95,7 @@ int main(void)
     refuse(context, PAMI_ENDPOINT_NULL, "dest");
     refuse(context, absent, "dest"); /* no such context */
     refuse(PAMI_CONTEXT_NULL, self, "context");
+    refuse_bytes(context, job_endpoint(&job, job.tasks - 1, 0));
     CHECK_REFUSED(PAMI_Put(context, NULL), PAMI_INVAL, "parameters");
     CHECK_REFUSED(PAMI_Put_typed(context, NULL), PAMI_INVAL, "parameters");
     CHECK_REFUSED(PAMI_Get(context, NULL), PAMI_INVAL, "parameters");
