@@ -760,7 +760,8 @@ pami_result_t PAMI_Fence_end(pami_context_t context);
 /*
  * Call done_fn when every operation started earlier on this context, to any endpoint or to
  * `target`, has completed at its target; outside of a region, too. One-sided, does not block.
- * PAMI_INVAL: no such endpoint. Own the context.
+ * PAMI_ERROR for done_fn: some of it may be lost, as messages to a context that was destroyed are
+ * even if it was created again. PAMI_INVAL: no such endpoint. Own the context.
  */
 pami_result_t PAMI_Fence_all(pami_context_t context, pami_event_function done_fn, void *cookie);
 pami_result_t PAMI_Fence_endpoint(pami_context_t context, pami_event_function done_fn, void *cookie,

@@ -6,6 +6,8 @@
  * counted: when some were sent since the last fence, a FENCE packet goes the same way, and the
  * target answers once every message before it has been received and its data is in place. So a
  * fence costs nothing for peers that nothing was sent to, and a message costs nothing for fences.
+ * Messages for a life of the endpoint that is over may be lost, which the next fence says; those
+ * that wait for its next life are not, and a FENCE waits behind them.
  *
  * At the target a FENCE that has to wait is an entry of peer->receives, behind the messages that it
  * waits for.
@@ -115,6 +117,19 @@ void fences_free(struct peer *peer)
     }
 }
 
+void fence_messages_lost(struct peer *peer)
+{
+    peer->lost = peer->lost || peer->unfenced;
+    peer->unfenced = false;
+}
+
+void fence_turn(struct peer *peer)
+{
+    if (!peer->turned)
+        fence_messages_lost(peer);
+    peer->turned = true;
+}
+
 /* ---- at the origin: the packet ---- */
 
 static void packet_free(struct p2p *p2p, struct operation *operation)
@@ -185,14 +200,14 @@ static int fence_peer(struct p2p *p2p, struct peer *peer, struct fence *fence)
     wait = malloc(sizeof(*wait));
     if (wait == NULL)
         return -ENOMEM;
-    if (peer->unfenced && peer->gone) {
-        peer->lost = true;
-    } else if (peer->unfenced) {
+    if (peer->unfenced) {
         packet = packet_new(p2p, peer);
         if (packet == NULL) {
             free(wait);
             return -ENOMEM;
         }
+        if (packet->op.next_life)
+            fence_turn(peer);
         packet->epoch = operation_begin(peer);
     }
     *wait = (struct fence_wait){

@@ -156,7 +156,7 @@ bool p2p_is_valid(const struct client_core *core, uint32_t endpoint)
 static void come_back(struct p2p *p2p, struct peer *peer)
 {
     peer->packet_path = NULL;
-    peer->gone = peer->ended = false;
+    peer->gone = peer->ended = peer->turned = false;
     p2p_reset(p2p, peer);
 }
 
@@ -262,6 +262,8 @@ static void operations_resume(struct p2p *p2p, struct peer *peer, struct list *o
 
     if (error == 0)
         come_back(p2p, peer);
+    else
+        fence_messages_lost(peer);
     while ((item = list_pop_front(operations)) != NULL) {
         struct operation *operation = list_entry(item, struct operation, link);
 
@@ -287,6 +289,7 @@ void p2p_endpoint_gone(struct context *context, uint32_t endpoint)
         return;
     log_debug("endpoint %u of task %u has gone", endpoint, endpoint_task(endpoint));
     peer->gone = true;
+    fence_turn(peer);
     while ((item = list_pop_front(&peer->queue)) != NULL) {
         struct operation *operation = list_entry(item, struct operation, link);
 

@@ -96,8 +96,9 @@ struct peer {
     bool replied;             /* there was one since data of its was fetched */
     struct list receives;     /* all receives from this peer that are not finished */
     uint32_t markers;         /* of those, fences that wait */
-    bool unfenced;            /* messages were sent that no fence has covered */
-    bool lost;                /* an operation of this epoch will never be complete */
+    bool unfenced;            /* messages were sent that no fence has covered, ... */
+    bool turned;              /* ... for the endpoint's next life: the one before is over */
+    bool lost;                /* something of this epoch may never be complete */
     uint32_t epoch;           /* counts the fences */
     pami_result_t put_result; /* of the put whose packets come from there */
     bool refused;             /* it sent us messages that were not delivered */
@@ -316,6 +317,9 @@ void fence_receives_drop(struct p2p *p2p, struct peer *peer);
 void fence_operation_ended(struct p2p *p2p, struct peer *peer, uint32_t epoch,
                            pami_result_t result);
 void fences_free(struct peer *peer);
+/* Messages that no fence has covered may be lost: all, or those for a life that is over. */
+void fence_messages_lost(struct peer *peer);
+void fence_turn(struct peer *peer);
 
 /* An operation begins that is not complete at `peer` yet. Returns what operation_end wants. */
 static inline uint32_t operation_begin(struct peer *peer)

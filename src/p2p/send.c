@@ -105,7 +105,6 @@ static inline pami_result_t find_path(const char *function, struct checked *chec
         return p2p_no_peer(function, send->dest, checked->p2p, error);
     }
     checked->path = checked->peer->path;
-    checked->peer->unfenced = true;
     if (unlikely(checked->row->flags &
                  (DISPATCH_SHARED_ONLY | DISPATCH_PACKETS_ONLY | DISPATCH_TRACED)))
         return check_path(function, checked, send);
@@ -172,6 +171,9 @@ static struct send *operation(const struct checked *checked, const pami_send_imm
 
     if (send == NULL)
         return NULL;
+    if (unlikely(send->op.next_life))
+        fence_turn(checked->peer);
+    checked->peer->unfenced = true;
     send->protocol = PROTOCOL_MESSAGE;
     send->op.path = checked->path;
     send->dispatch = (uint16_t)from->dispatch;
@@ -246,6 +248,7 @@ send_immediate(pami_context_t context, const pami_send_immediate_t *parameters)
                  send_one_packet(&checked, parameters) != 0))
         result = send_immediate_later(&checked, parameters);
     if (likely(result == PAMI_SUCCESS)) {
+        checked.peer->unfenced = true;
         checked.context->counters[COUNTER_SEND_IMMEDIATE]++;
         checked.context->counters[COUNTER_SEND_BYTES] += parameters->data.iov_len;
     }
@@ -320,6 +323,7 @@ static bool sent_at_once(const struct checked *checked, const pami_send_immediat
         counters[COUNTER_SEND_EAGER]++;
     }
     counters[COUNTER_SEND_BYTES] += send->data.iov_len;
+    checked->peer->unfenced = true;
     return true;
 }
 
