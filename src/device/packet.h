@@ -80,7 +80,8 @@ static inline uint32_t packet_body_bytes(const struct packet_header *head)
  * A packet to send. The memory behind meta, header and payload is read during the call only.
  * When `fill` is set it produces the payload instead (gathering through a type straight into the
  * device's buffer): it must write exactly payload_bytes to `to`, and is called at most once, after
- * the device is certain to accept the packet.
+ * the device is certain to accept the packet. It may run the program's code, which may begin
+ * transfers with the same destination; packets to it wait, the device's own as well.
  */
 struct packet {
     struct packet_header head;
@@ -122,8 +123,8 @@ static inline void packet_copy(char *to, const char *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
-/* Write a packet's body, contiguous, to `to`. */
-static inline void packet_write_body(char *to, const struct packet *packet)
+/* Write what comes before the payload, contiguous, to `to`; returns where the payload goes. */
+static inline char *packet_write_front(char *to, const struct packet *packet)
 {
     uint32_t meta = packet_meta_bytes(&packet->head);
 
@@ -132,7 +133,13 @@ static inline void packet_write_body(char *to, const struct packet *packet)
     to += meta;
     if (packet->head.header_bytes != 0)
         packet_copy(to, packet->header, packet->head.header_bytes);
-    to += packet->head.header_bytes;
+    return to + packet->head.header_bytes;
+}
+
+/* Write a packet's body, contiguous, to `to`. */
+static inline void packet_write_body(char *to, const struct packet *packet)
+{
+    to = packet_write_front(to, packet);
     if (packet->head.payload_bytes != 0) {
         if (packet->fill != NULL)
             packet->fill(to, packet);

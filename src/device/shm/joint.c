@@ -193,8 +193,8 @@ bool joint_begin(struct shm_path *path, const struct joint_copy *what)
     size_t index = 0;
     struct joint_berth *berth;
 
-    if (path->member == port->device->segment->self || joint->count == JOINT_BERTHS ||
-        what->bytes / JOINT_PIECE_MOST >= COUNT_MASK)
+    if (path->filling || path->member == port->device->segment->self ||
+        joint->count == JOINT_BERTHS || what->bytes / JOINT_PIECE_MOST >= COUNT_MASK)
         return false;
     if (leave_guests(joint))
         return false; /* both are busy, see joint.h */

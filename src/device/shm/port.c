@@ -197,7 +197,9 @@ static int send_in_chunk(struct shm_path *path, const struct packet *packet)
         chunk_unget(&port->chunks, chunk);
         return refused(path);
     }
+    path->filling = packet->fill != NULL;
     chunk_write(chunk, packet, &port->chunk_gauge);
+    path->filling = false;
     shm_head_write(slot, &packet->head, path->mark);
     slot->chunk = (uint64_t)((char *)chunk - port->device->segment->base);
     slot->use = chunk->uses;
@@ -211,7 +213,7 @@ static inline int send_in_shuttle(struct shm_path *path, const struct packet *pa
 
     TSAN_ACQUIRE(slot);
     shm_head_write(slot, &packet->head, path->mark);
-    packet_write_body(slot->body, packet);
+    shm_body_write(path, slot, packet);
     if (unlikely(lives_of(path) != path->path.life))
         mark_late(path, slot);
     TSAN_RELEASE(slot);
@@ -226,7 +228,7 @@ static inline int send_in_slot(struct shm_path *path, const struct packet *packe
     if (unlikely(slot == NULL))
         return refused(path);
     shm_head_write(slot, &packet->head, path->mark);
-    packet_write_body(slot->body, packet);
+    shm_body_write(path, slot, packet);
     publish(path, slot);
     return 0;
 }

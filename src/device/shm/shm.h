@@ -80,6 +80,7 @@ struct shm_path {
     uint32_t starved;   /* packets until the pool, which gave no chunk, is looked through again */
     uint32_t lane_life; /* of the destination, when it was taken */
     bool shuttled;      /* there is a shuttle, or was one */
+    bool filling;       /* a packet's fill writes where the next packet goes: none may be sent */
     uint32_t shy;       /* invitations to joint copies that nobody took up, in a row */
     uint32_t alone;     /* copies before the next one */
     struct list link;   /* in the port's paths */
@@ -116,6 +117,23 @@ static inline void shm_head_write(struct slot *slot, const struct packet_header 
                      __ATOMIC_RELAXED);
     __atomic_store_n(&slot->head.words[1],
                      __atomic_load_n(&head->words[1], __ATOMIC_RELAXED) | mark, __ATOMIC_RELAXED);
+}
+
+/* packet_write_body; while `fill` runs nothing may be sent by the path. */
+static inline void shm_body_write(struct shm_path *path, struct slot *slot,
+                                  const struct packet *packet)
+{
+    char *to = packet_write_front(slot->body, packet);
+
+    if (packet->head.payload_bytes == 0)
+        return;
+    if (likely(packet->fill == NULL)) {
+        packet_copy(to, packet->payload, packet->head.payload_bytes);
+        return;
+    }
+    path->filling = true;
+    packet->fill(to, packet);
+    path->filling = false;
 }
 
 /* Index of a task among the members, -1 when it is not one. */
