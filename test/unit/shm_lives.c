@@ -113,12 +113,16 @@ static int teardown(void **state)
     return 0;
 }
 
+static int open_how(unsigned how, struct path **path)
+{
+    return device->ops->path_open(sides[HERE].port, endpoint_make(0, THERE), how, path);
+}
+
 static struct path *open_path(void)
 {
     struct path *path;
 
-    assert_int_equal(device->ops->path_open(sides[HERE].port, endpoint_make(0, THERE), 0, &path),
-                     0);
+    assert_int_equal(open_how(0, &path), 0);
     return path;
 }
 
@@ -162,14 +166,15 @@ static void test_early(void **state)
     assert_int_equal(reported, 0);
 }
 
-/* Five lives, more than the packets' mark can tell apart. */
+/* Five lives, more than the packets' mark can tell apart. The paths stay the same. */
 static void test_again(void **state)
 {
-    struct path *path;
+    struct path *path, *packets_only, *again;
 
     (void)state;
     open_side(THERE);
     path = open_path();
+    assert_int_equal(open_how(PATH_PACKETS_ONLY, &packets_only), 0);
     for (uint32_t life = 0; life < 5; life++) {
         assert_int_equal(send_packet(path, 100 + life, 8), 0);
         advance(THERE);
@@ -190,6 +195,8 @@ static void test_again(void **state)
         assert_int_equal(send_packet(path, 10, 8), -EPIPE);
         assert_ptr_equal(open_path(), path);
         assert_false(path_is_stale(path));
+        assert_int_equal(open_how(PATH_PACKETS_ONLY, &again), 0);
+        assert_ptr_equal(again, packets_only);
     }
     assert_int_equal(sides[THERE].counters[DEVICE_STALE], 0);
 }
@@ -215,11 +222,6 @@ static void be_ahead(void)
     set_ended(1);
     open_side(HERE);
     set_ended(0);
-}
-
-static int open_how(unsigned how, struct path **path)
-{
-    return device->ops->path_open(sides[HERE].port, endpoint_make(0, THERE), how, path);
 }
 
 /* The other task is a life ahead. */

@@ -79,11 +79,30 @@ static int am_by_main(struct path *path, const struct packet *packet)
     return shm_am(&container_of(path, struct shm_path, path)->main->path, packet);
 }
 
-/* A path for packets only is another face of the usual one: one order, one way. */
+static struct shm_path *face_find(struct shm_port *port, const struct shm_path *main)
+{
+    struct list *item;
+
+    list_for_each (item, &port->paths) {
+        struct shm_path *path = list_entry(item, struct shm_path, link);
+
+        if (path->main == main)
+            return path;
+    }
+    return NULL;
+}
+
+/* A path for packets only is another face of the usual one: one order, one way. It stays the same
+ * whatever life that leads to. */
 static int packets_only(struct shm_port *port, struct shm_path *main, struct path **out)
 {
-    struct shm_path *path = path_new(port, main->path.endpoint, main->member);
+    struct shm_path *path = face_find(port, main);
 
+    if (path != NULL) {
+        *out = &path->path;
+        return 0;
+    }
+    path = path_new(port, main->path.endpoint, main->member);
     if (path == NULL)
         return -ENOMEM;
     path->main = main;
