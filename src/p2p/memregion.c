@@ -34,13 +34,22 @@ _Static_assert(sizeof(struct memregion) == sizeof(pami_memregion_t), "a region f
 #define BLOCK_SLOTS 1024u
 #define BLOCKS 1024u
 
-/* A slot's value is even while it is free, and grows by one with each change. */
+/* A slot's value is even while it is free, and grows by one with each change. `below`: the free
+ * slot under a free one, plus 1; 0: it is the last. */
 struct region_block {
     _Atomic uint64_t slots[BLOCK_SLOTS];
+    _Atomic uint32_t below[BLOCK_SLOTS];
 };
 
+/*
+ * Free slots are a stack, so that few blocks are ever in use. Its top counts the changes, or else a
+ * top that has gone and come back would look like one that stayed: 2^32 of them would have to pass
+ * between two instructions. R1 (release exchange of the top by who gives a slot back) pairs with R2
+ * (acquire load by who takes it): that one sees what lies below.
+ */
 struct region_table {
-    atomic_uint next; /* where to look for a free slot */
+    _Atomic uint64_t top;   /* changes << 32 | slot + 1; 0 in the low half: none is free */
+    _Atomic uint32_t fresh; /* from here on no slot has ever been taken */
     _Atomic(struct region_block *) blocks[BLOCKS];
 };
 
@@ -84,28 +93,68 @@ static struct region_block *block_of(struct region_table *table, uint32_t slot)
     return block;
 }
 
+#define TOP_CHANGE (UINT64_C(1) << 32)
+#define TOP_CHANGES (~(TOP_CHANGE - 1))
+
+/* False: none has been given back. */
+static bool slot_pop(struct region_table *table, uint32_t *slot)
+{
+    uint64_t top = atomic_load_explicit(&table->top, memory_order_acquire); /* R2 */
+    uint64_t next;
+
+    do {
+        if ((uint32_t)top == 0)
+            return false;
+        *slot = (uint32_t)top - 1;
+        next = (top & TOP_CHANGES) + TOP_CHANGE +
+               atomic_load_explicit(&block_of(table, *slot)->below[*slot % BLOCK_SLOTS],
+                                    memory_order_relaxed);
+    } while (!atomic_compare_exchange_weak_explicit(&table->top, &top, next, memory_order_acquire,
+                                                    memory_order_acquire)); /* R2 */
+    return true;
+}
+
+static void slot_push(struct region_table *table, uint32_t slot)
+{
+    struct region_block *block = block_of(table, slot);
+    uint64_t top = atomic_load_explicit(&table->top, memory_order_relaxed);
+
+    do {
+        atomic_store_explicit(&block->below[slot % BLOCK_SLOTS], (uint32_t)top,
+                              memory_order_relaxed);
+    } while (!atomic_compare_exchange_weak_explicit(&table->top, &top,
+                                                    (top & TOP_CHANGES) + TOP_CHANGE + slot + 1,
+                                                    memory_order_release, /* R1 */
+                                                    memory_order_relaxed));
+}
+
+/* The next one that nobody has had. 0, -ENOMEM or -EAGAIN: all are taken. */
+static int slot_new(struct region_table *table, uint32_t *slot)
+{
+    *slot = atomic_load_explicit(&table->fresh, memory_order_relaxed);
+    do {
+        if (*slot == BLOCKS * BLOCK_SLOTS)
+            return -EAGAIN;
+        if (block_of(table, *slot) == NULL)
+            return -ENOMEM;
+    } while (!atomic_compare_exchange_weak_explicit(&table->fresh, slot, *slot + 1,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return 0;
+}
+
 /* A free slot becomes the region's. 0, -ENOMEM or -EAGAIN: all are taken. */
 static int slot_take(struct region_table *table, struct memregion *region)
 {
-    uint32_t start = atomic_load_explicit(&table->next, memory_order_relaxed);
+    int error = slot_pop(table, &region->slot) ? 0 : slot_new(table, &region->slot);
+    _Atomic uint64_t *value;
 
-    for (uint32_t i = 0; i < BLOCKS * BLOCK_SLOTS; i++) {
-        uint32_t slot = (start + i) % (BLOCKS * BLOCK_SLOTS);
-        struct region_block *block = block_of(table, slot);
-        uint64_t value;
-
-        if (block == NULL)
-            return -ENOMEM;
-        value = atomic_load_explicit(&block->slots[slot % BLOCK_SLOTS], memory_order_relaxed);
-        if ((value & 1) != 0 ||
-            !atomic_compare_exchange_strong(&block->slots[slot % BLOCK_SLOTS], &value, value + 1))
-            continue;
-        atomic_store_explicit(&table->next, slot + 1, memory_order_relaxed);
-        region->slot = slot;
-        region->serial = value + 1;
-        return 0;
-    }
-    return -EAGAIN;
+    if (error != 0)
+        return error;
+    /* Nobody else writes to it: whoever destroys looks for an odd value. */
+    value = &block_of(table, region->slot)->slots[region->slot % BLOCK_SLOTS];
+    region->serial = atomic_load_explicit(value, memory_order_relaxed) + 1;
+    atomic_store_explicit(value, region->serial, memory_order_relaxed);
+    return 0;
 }
 
 /* The region's slot while it lives, else NULL. */
@@ -211,7 +260,6 @@ pami_result_t PAMI_Memregion_destroy(pami_context_t handle, pami_memregion_t *me
     struct context *context = context_from_handle(handle);
     struct memregion region;
     _Atomic uint64_t *slot;
-    atomic_uint *next;
     uint64_t serial;
 
     if (context == NULL)
@@ -229,10 +277,7 @@ pami_result_t PAMI_Memregion_destroy(pami_context_t handle, pami_memregion_t *me
     if (slot == NULL || !atomic_compare_exchange_strong(slot, &serial, serial + 1))
         return error_set(PAMI_INVAL, "PAMI_Memregion_destroy: memregion: was destroyed");
     conceal(context, &region);
-    /* The lowest free slot, so that few blocks of the table are ever in use. */
-    next = &context->core->regions->next;
-    if (region.slot < atomic_load_explicit(next, memory_order_relaxed))
-        atomic_store_explicit(next, region.slot, memory_order_relaxed);
+    slot_push(context->core->regions, region.slot);
     memset(memregion, 0, sizeof(*memregion));
     return PAMI_SUCCESS;
 }

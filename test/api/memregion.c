@@ -1,6 +1,7 @@
 /*
  * PAMI_Memregion_create and _destroy: any memory, any number of regions, overlapping ones too, each
- * independent of the others, usable as plain bytes on any context and in another task.
+ * independent of the others, usable as plain bytes on any context and in another task. To make one
+ * takes no longer where many live.
  *
  * Run: tasks=1,2,3,8
  * Run: tasks=3 nodes=3
@@ -17,6 +18,8 @@ enum {
     MANY = 3000,
     SOME = 3,
     ROUNDS = 40000,
+    LIVING = 300000,
+    CHANGES = 50000,
     BYTES = 8192,
     ID = 1
 };
@@ -144,6 +147,25 @@ static void again(void)
         FAIL("%zu bytes of memory became %zu", before, mallinfo2().uordblks);
 }
 
+/* While so many live that to look at each of them would take minutes. */
+static void among_many(void)
+{
+    static char memory[2];
+    struct region *region = test_alloc(LIVING * sizeof *region), other;
+
+    for (size_t i = 0; i < LIVING; i++)
+        rma_region(job.context[0], memory, 1, &region[i].bytes);
+    for (size_t i = 0; i < CHANGES; i++) {
+        CHECK_OK(PAMI_Memregion_destroy(job.context[0], &region[0].bytes));
+        rma_region(job.context[0], memory, 2, &region[0].bytes);
+        rma_region(job.context[0], memory, 1, &other.bytes);
+        CHECK_OK(PAMI_Memregion_destroy(job.context[0], &other.bytes));
+    }
+    for (size_t i = 0; i < LIVING; i++)
+        CHECK_OK(PAMI_Memregion_destroy(job.context[0], &region[i].bytes));
+    free(region);
+}
+
 /* Memory that cannot be written to makes a region to read from. */
 static void read_only(void)
 {
@@ -211,6 +233,8 @@ int main(void)
     overlapping();
     many();
     again();
+    if (job.tasks == 1)
+        among_many();
     read_only();
     in_a_message();
     rma_close(&job);
