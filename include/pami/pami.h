@@ -421,10 +421,11 @@ pami_result_t PAMI_Type_deserialize(pami_type_t *type, void *address, size_t siz
 
 /*
  * Copy `size` data bytes on the spot, from data offset src_offset of src_type at src_addr to data
- * offset dst_offset of dst_type at dst_addr, applying data_fn once per contiguous piece of the
- * destination. The two areas must not overlap. PAMI_INVAL: a type is incomplete or empty, or
- * data_fn does not fit the kind of dst_type, or size or dst_offset would split an element (an
- * atom, if data_fn is the caller's own).
+ * offset dst_offset of dst_type at dst_addr, applying data_fn to one contiguous piece of the
+ * destination after the other. The caller's own gets whole atoms of one piece at a time, and a
+ * piece in several calls where the source is in pieces itself. The two areas must not overlap.
+ * PAMI_INVAL: a type is incomplete or empty, or data_fn does not fit the kind of dst_type, or size
+ * or dst_offset would split an element (an atom, if data_fn is the caller's own).
  */
 pami_result_t PAMI_Type_transform_data(void *src_addr, pami_type_t src_type, size_t src_offset,
                                        void *dst_addr, pami_type_t dst_type, size_t dst_offset,
