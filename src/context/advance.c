@@ -65,15 +65,26 @@ void context_tend(struct context *context)
         context->tended(context);
 }
 
+static int run_retry(struct list *item, struct context *context)
+{
+    struct retry *retry = list_entry(item, struct retry, link);
+
+    return retry->run(retry, context);
+}
+
+/* Each once: what puts itself or others on again has its turn in the next pass. */
 static int run_retries(struct context *context)
 {
-    struct list *item, *following;
+    struct list *item, due;
     int events = 0;
 
-    list_for_each_safe (item, following, &context->retries) {
-        struct retry *retry = list_entry(item, struct retry, link);
-
-        events += retry->run(retry, context);
+    if (likely(context->retries.next == context->retries.prev)) /* there is one */
+        return run_retry(context->retries.next, context);
+    list_init(&due);
+    list_splice_back(&due, &context->retries);
+    while ((item = list_pop_front(&due)) != NULL) {
+        list_push_back(&context->retries, item);
+        events += run_retry(item, context);
     }
     return events;
 }

@@ -129,8 +129,8 @@ enum packet_protocol {
 typedef void protocol_handler(struct context *context, const struct packet_header *head,
                               void *body);
 
-/* Something to try in every pass. `run` returns how many events it made, and may take its own
- * entry, but no other, off the list. */
+/* Something to try once in every pass. `run` returns how many events it made, and may take entries
+ * off the list, its own or others, free them, and put them on again. */
 struct retry {
     struct list link;
     int (*run)(struct retry *retry, struct context *context);
