@@ -1,5 +1,5 @@
 /*
- * Active-message collectives on a member: ids, messages, dispatch; see am.h.
+ * Active-message collectives on a member: messages and dispatch; see am.h.
  *
  * A message becomes a struct am_part. Its dispatch function is called as soon as geometry and id
  * are known; parts of one geometry and id stay in order, as a part waits behind the one before.
@@ -14,26 +14,6 @@
 #include "util/error.h"
 #include "util/log.h"
 #include "util/option.h"
-
-/* ---- ids ---- */
-
-static struct am_row *row_find(const struct am *am, uint64_t identity, uint64_t id)
-{
-    struct list *item;
-
-    list_for_each (item, &am->rows) {
-        struct am_row *row = list_entry(item, struct am_row, link);
-
-        if (row->identity == identity && row->id == id)
-            return row;
-    }
-    return NULL;
-}
-
-const struct am_row *am_row_find(const struct am *am, uint64_t identity, uint64_t id)
-{
-    return row_find(am, identity, id);
-}
 
 /* ---- a member's part ---- */
 
@@ -59,55 +39,9 @@ struct am_part *am_part_new(struct am *am, const struct am_wire *wire, uint32_t 
     return part;
 }
 
-/* ---- what waits ---- */
-
-/* Counts it, as waiting for the program or for a creation. */
-static void part_wait(struct am_part *part)
-{
-    struct am *am = part->am;
-
-    part->counted = sizeof(*part) + part->header_bytes;
-    if (part->deferred != NULL)
-        part->counted += message_deferred_bytes(part->deferred);
-    else if (part->data != NULL)
-        part->counted += part->wire.bytes;
-    am->context->counters[COUNTER_HELD]++;
-    part->early = !geometry_is_known(am->context, part->wire.identity);
-    if (!part->early) {
-        message_held(am->context, part->counted);
-        return;
-    }
-    if (am->early_bytes <= am->early_limit && am->early_bytes + part->counted > am->early_limit)
-        log_warn("PAMI_HOLD_BYTES: %zu bytes of active-message collectives wait for geometries "
-                 "that are being created; receiving goes on",
-                 am->early_bytes + part->counted);
-    am->early_bytes += part->counted;
-}
-
-static void part_wait_no_more(struct am_part *part)
-{
-    if (part->counted == 0)
-        return;
-    if (part->early)
-        part->am->early_bytes -= part->counted;
-    else
-        message_held_less(part->am->context, part->counted);
-    part->counted = 0;
-}
-
-/* Its geometry is known by now. */
-static void part_not_early(struct am_part *part)
-{
-    if (part->counted == 0 || !part->early)
-        return;
-    part->early = false;
-    part->am->early_bytes -= part->counted;
-    message_held(part->am->context, part->counted);
-}
-
 void am_part_free(struct am_part *part)
 {
-    part_wait_no_more(part);
+    am_part_wait_no_more(part);
     list_remove(&part->link);
     type_unref(part->type);
     free(part->header);
@@ -247,8 +181,7 @@ void am_part_dispatch(struct am_part *part, struct group *group, const struct am
     pami_geometry_t geometry = group->geometry;
     pami_recv_t *recv = &part->recv;
 
-    part_wait_no_more(part);
-    list_remove(&part->link);
+    am_part_wait_no_more(part);
     list_push_back(&part->am->parts, &part->link);
     *recv = (pami_recv_t){.type = PAMI_TYPE_BYTE, .data_fn = PAMI_DATA_COPY};
     switch (part->wire.kind) {
@@ -285,81 +218,75 @@ static void part_run(struct am_part *part, struct group *group, const struct am_
         part_done(part->am->context, part, PAMI_SUCCESS);
 }
 
-/* Run what is held for ids that are known now. A dispatch function may set ids, so that the list
- * is looked through again from its start after each call. */
-static void run_held(struct am *am)
-{
-    struct list *item;
-    bool again = true;
-
-    while (again) {
-        again = false;
-        list_for_each (item, &am->held) {
-            struct am_part *part = list_entry(item, struct am_part, link);
-            struct group *group = geometry_find(am->context, part->wire.identity);
-            const struct am_row *row = am_row_find(am, part->wire.identity, part->wire.id);
-
-            if (group != NULL && row != NULL) {
-                part_run(part, group, row);
-                again = true;
-                break;
-            }
-            if (group != NULL)
-                part_not_early(part);
-        }
-    }
-}
-
-static void run_held_later(pami_context_t context, void *cookie, pami_result_t result)
-{
-    (void)context, (void)result;
-    run_held(cookie);
-}
-
-/* From advance. Where there is no memory for that, am_sweep tries again. */
-static void run_held_soon(struct am *am)
-{
-    am->late = context_complete(am->context, run_held_later, am, PAMI_SUCCESS) != 0;
-}
-
 /* The message's sender has gone before its data was fetched. */
 static void part_lost(pami_context_t context, void *cookie, pami_result_t result)
 {
+    struct am_part *part = cookie;
+    struct am_ids *ids = part->row->ids;
+
     (void)context, (void)result;
-    am_part_free(cookie);
+    am_part_free(part);
+    am_ids_reap(ids);
 }
 
-/* Its geometry is over, so no dispatch function will ever see it. Without memory it stays. */
-static void part_drop(struct am_part *part)
+/* No dispatch function will ever see it. False: no memory, it stays. */
+static bool part_drop(struct am_part *part)
 {
     const struct message_place nothing = {.address = NULL};
     struct receive *deferred = part->deferred;
 
     if (part->wire.kind >= AM_GATHER && !refuse(part->am->context, part->origin, &part->wire))
-        return;
+        return false;
     if (deferred == NULL) {
         am_part_free(part);
-        return;
+        return true;
     }
-    part_wait_no_more(part);
-    list_remove(&part->link);
+    am_part_wait_no_more(part);
     list_push_back(&part->am->parts, &part->link);
     part->deferred = NULL;
     part->result = PAMI_ERROR;
     message_resume(deferred, &nothing, part_done, part);
+    return true;
 }
 
-static bool is_held(const struct am *am, const struct am_wire *wire)
+/* How many; without memory some stay. */
+static size_t drop_parts(struct am_ids *ids)
+{
+    size_t count = 0, cursor = 0;
+    struct am_row *row;
+    struct list *item;
+
+    while ((row = u64map_next(&ids->rows, &cursor)) != NULL)
+        for (; (item = list_first(&row->held)) != NULL; count++)
+            if (!part_drop(list_entry(item, struct am_part, link)))
+                return count;
+    ids->over = false;
+    list_remove(&ids->link);
+    am_ids_reap(ids);
+    return count;
+}
+
+size_t am_drop_over(struct am *am)
+{
+    struct list *item, *following;
+    size_t count = 0;
+
+    list_for_each_safe (item, following, &am->over) {
+        count += drop_parts(list_entry(item, struct am_ids, link));
+    }
+    return count;
+}
+
+/* A dispatch function may set ids and destroy geometries. */
+void am_run_ready(struct am *am)
 {
     struct list *item;
 
-    list_for_each (item, &am->held) {
-        const struct am_part *part = list_entry(item, struct am_part, link);
+    while ((item = list_first(&am->ready)) != NULL) {
+        struct am_row *row = list_entry(item, struct am_row, ready);
 
-        if (part->wire.identity == wire->identity && part->wire.id == wire->id)
-            return true;
+        part_run(list_entry(list_first(&row->held), struct am_part, link), row->ids->group, row);
     }
-    return false;
 }
 
 static bool take_data(struct am_part *part, const void *data, pami_recv_t *recv)
@@ -381,8 +308,7 @@ static void on_message(pami_context_t handle, void *cookie, const void *header, 
 {
     struct context *context = handle;
     struct am *am = cookie;
-    const struct am_row *row;
-    struct group *group;
+    struct am_row *row;
     struct am_wire wire;
     struct am_part *part;
 
@@ -400,8 +326,8 @@ static void on_message(pami_context_t handle, void *cookie, const void *header, 
         am_answer(am, &wire, origin, data, recv);
         return;
     }
-    group = geometry_find(context, wire.identity);
-    if (unlikely(group == NULL) && geometry_is_over(context, wire.identity)) {
+    row = am_row_find(am, wire.identity, wire.id);
+    if (unlikely(row == NULL || !row->set) && am_is_over(am, wire.identity)) {
         if (wire.kind >= AM_GATHER && !refuse(context, origin, &wire))
             message_put_back(context, recv);
         else if (recv != NULL)
@@ -410,90 +336,25 @@ static void on_message(pami_context_t handle, void *cookie, const void *header, 
     }
     part = am_part_new(am, &wire, origin, (const char *)header + sizeof(wire),
                        header_bytes - sizeof(wire));
-    if (part == NULL || !take_data(part, data, recv)) {
+    if (part != NULL && row == NULL)
+        row = am_row_get(am, wire.identity, wire.id);
+    if (part == NULL || row == NULL || !take_data(part, data, recv)) {
         if (wire.kind < AM_GATHER || !refuse(context, origin, &wire))
             message_put_back(context, recv);
+        if (row != NULL)
+            am_ids_reap(row->ids);
         if (part != NULL)
             am_part_free(part);
         return;
     }
-    row = is_held(am, &wire) ? NULL : am_row_find(am, wire.identity, wire.id);
-    list_push_back(&am->held, &part->link);
     /* What was deferred is resumed when its handler has returned. */
-    if (group == NULL || row == NULL)
-        part_wait(part);
-    else if (recv == NULL)
-        part_run(part, group, row);
+    if (row->set && list_empty(&row->held) && recv == NULL)
+        part_run(part, row->ids->group, row);
     else
-        run_held_soon(am);
+        am_part_wait(part, row);
 }
 
-/* ---- contexts and groups ---- */
-
-void am_group_opened(struct group *group)
-{
-    struct am *am = group->context->am;
-
-    if (!list_empty(&am->held))
-        run_held_soon(am);
-}
-
-void am_group_closed(struct group *group)
-{
-    struct am *am = group->context->am;
-    struct list *item, *following;
-
-    am_start_group_closed(am, group);
-    list_for_each_safe (item, following, &am->rows) {
-        struct am_row *row = list_entry(item, struct am_row, link);
-
-        if (row->identity == group->identity) {
-            list_remove(&row->link);
-            free(row);
-        }
-    }
-}
-
-size_t am_sweep(struct context *context)
-{
-    struct am *am = context->am;
-    struct list *item, *following;
-    size_t count = 0;
-
-    if (am->late) {
-        run_held_soon(am);
-        count += !am->late;
-    }
-    list_for_each_safe (item, following, &am->held) {
-        struct am_part *part = list_entry(item, struct am_part, link);
-
-        if (!geometry_is_over(context, part->wire.identity))
-            continue;
-        part_drop(part);
-        count++;
-    }
-    return count;
-}
-
-int am_set(struct group *group, uint64_t id, pami_dispatch_callback_function fn, void *cookie)
-{
-    struct am *am = group->context->am;
-    struct am_row *row = row_find(am, group->identity, id);
-
-    if (row == NULL) {
-        row = calloc(1, sizeof(*row));
-        if (row == NULL)
-            return -ENOMEM;
-        row->identity = group->identity;
-        row->id = id;
-        list_push_back(&am->rows, &row->link);
-    }
-    row->function = fn;
-    row->cookie = cookie;
-    if (!list_empty(&am->held))
-        run_held_soon(am);
-    return 0;
-}
+/* ---- contexts ---- */
 
 static void parts_free(struct list *parts)
 {
@@ -512,9 +373,7 @@ int am_attach(struct context *context)
     if (am == NULL)
         return -ENOMEM;
     am->context = context;
-    am->early_limit = option_bytes(OPT_HOLD_BYTES);
-    list_init(&am->rows);
-    list_init(&am->held);
+    am_ids_init(am);
     list_init(&am->parts);
     list_init(&am->owing);
     list_init(&am->retry.link);
@@ -528,17 +387,14 @@ int am_attach(struct context *context)
 void am_detach(struct context *context)
 {
     struct am *am = context->am;
-    struct list *item;
 
     if (am == NULL)
         return;
     am_start_finish(am);
-    parts_free(&am->held);
+    am_ids_finish(am);
     parts_free(&am->parts);
     parts_free(&am->owing);
     list_remove(&am->retry.link);
-    while ((item = list_pop_front(&am->rows)) != NULL)
-        free(list_entry(item, struct am_row, link));
     free(am);
     context->am = NULL;
 }

@@ -2,7 +2,8 @@
  * Active-message collectives: only the initiator calls PAMI_Collective, the others take part
  * through dispatch functions.
  *
- *   am.c        ids, arriving messages, what a member does
+ *   am.c        arriving messages, what a member does
+ *   am_ids.c    ids, and the parts that wait for them
  *   am_start.c  what the initiator does
  *
  * Every member gets one message from the initiator, with the user's header behind a struct am_wire.
@@ -27,6 +28,7 @@
 #include "context/context.h"
 #include "geometry/geometry.h"
 #include "p2p/message.h"
+#include "util/hash.h"
 #include "util/list.h"
 
 enum am_kind {
@@ -48,20 +50,37 @@ struct am_wire {
     uint32_t number;   /* of the initiator's operation, for the answer */
 };
 
-/* A dispatch function of the user, for one id of one geometry on this context. */
+/* What is known of a geometry of which ids have been set here, or for which parts wait. */
+struct am_ids {
+    struct list link; /* in am.waiting while parts wait, or in am.over */
+    struct am *am;
+    uint64_t identity;
+    struct group *group; /* NULL: no id has been set */
+    struct u64map rows;  /* by id; they stay as long as this */
+    size_t parts;        /* that wait */
+    size_t bytes;        /* of memory that those take which are counted */
+    bool early;          /* it is not known here; the bytes are part of am.early_bytes */
+    bool over;           /* it is not known any more: in am.over until all parts are dropped */
+};
+
+/* One id of one geometry on this context. */
 struct am_row {
-    struct list link;
-    uint64_t identity, id;
+    struct list ready; /* in am.ready while it is set and parts wait */
+    struct am_ids *ids;
+    uint64_t id;
+    bool set; /* to what the user has given; the geometry's group is open */
     pami_dispatch_callback_function function;
     void *cookie;
+    struct list held; /* parts that wait, oldest first */
 };
 
 /* A member's part: waits for its id, then for its data to arrive or to leave. */
 struct am_part {
-    struct list link; /* in am.held until the dispatch function has been called, then in am.parts */
+    struct list
+        link; /* in row.held until the dispatch function has been called, then in am.parts */
     struct am *am;
-    size_t counted; /* bytes of memory, while it waits; 0: it does not */
-    bool early;     /* counted in am.early_bytes: its geometry is not known */
+    struct am_row *row; /* where it waits; NULL: it does not */
+    size_t counted;     /* bytes of memory, while it waits for the program or a creation */
     struct am_wire wire;
     uint32_t origin;
     char *header; /* the user's, owned, aligned; not NULL */
@@ -78,12 +97,14 @@ struct am_operation;
 
 struct am {
     struct context *context;
-    struct list rows;
-    struct list held;   /* parts that wait for their geometry or id, oldest first */
-    bool late;          /* some of them may be run, but there was no memory to say so */
-    struct list parts;  /* those whose dispatch function has been called */
-    struct list owing;  /* ... and whose contribution could not be sent for want of memory, */
-    struct retry retry; /* ... while there are any */
+    struct u64map ids;   /* struct am_ids by identity */
+    struct list waiting; /* those for which parts wait */
+    struct list over;    /* those whose parts nobody will ever see */
+    struct list ready;   /* rows whose parts may be run */
+    bool late;           /* something is ready or over, but there was no memory to say so */
+    struct list parts;   /* those whose dispatch function has been called */
+    struct list owing;   /* ... and whose contribution could not be sent for want of memory, */
+    struct retry retry;  /* ... while there are any */
     struct list operations;
     size_t early_bytes, early_limit;
     uint32_t numbers; /* operations begun */
@@ -94,7 +115,7 @@ struct am {
 int am_attach(struct context *context);
 void am_detach(struct context *context);
 
-/* Messages that came before the group may be looked at now. */
+/* Messages that came before the group wait for nothing but the program now. */
 void am_group_opened(struct group *group);
 /* Forget the ids of the group, and operations that still run. */
 void am_group_closed(struct group *group);
@@ -109,8 +130,27 @@ pami_result_t am_collective(struct group *group, pami_xfer_type_t type, const pa
 /* Set, or replace, a function; 0 or -ENOMEM. */
 int am_set(struct group *group, uint64_t id, pami_dispatch_callback_function fn, void *cookie);
 
-/* am.c, for am_start.c */
-const struct am_row *am_row_find(const struct am *am, uint64_t identity, uint64_t id);
+/* am_ids.c */
+void am_ids_init(struct am *am);
+void am_ids_finish(struct am *am); /* with all parts that wait */
+/* NULL: it has not been set, and nothing waits for it. */
+struct am_row *am_row_find(const struct am *am, uint64_t identity, uint64_t id);
+/* The same, made if need be; NULL: no memory. */
+struct am_row *am_row_get(struct am *am, uint64_t identity, uint64_t id);
+/* Freed, unless an id has been set or parts wait. */
+void am_ids_reap(struct am_ids *ids);
+/* No dispatch function will ever see parts of this identity: the geometry is over here. */
+bool am_is_over(const struct am *am, uint64_t identity);
+/* It waits behind those that do; or no more, and is in no list. */
+void am_part_wait(struct am_part *part, struct am_row *row);
+void am_part_wait_no_more(struct am_part *part);
+/* From advance: runs what is ready and drops what is over. Where there is no memory for that,
+ * am_sweep tries again. */
+void am_settle_soon(struct am *am);
+
+/* am.c */
+void am_run_ready(struct am *am);
+size_t am_drop_over(struct am *am); /* how many */
 void am_part_dispatch(struct am_part *part, struct group *group, const struct am_row *row);
 struct am_part *am_part_new(struct am *am, const struct am_wire *wire, uint32_t origin,
                             const void *header, size_t header_bytes);

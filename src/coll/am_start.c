@@ -120,10 +120,11 @@ static void fill_arguments(struct am_arguments *a, enum am_kind kind, const pami
 static pami_result_t check_arguments(const struct am *am, const struct group *group,
                                      const struct am_arguments *a)
 {
+    const struct am_row *row = am_row_find(am, group->identity, a->dispatch);
     const struct type *type = type_complete_from_handle(a->type);
     size_t bytes;
 
-    if (am_row_find(am, group->identity, a->dispatch) == NULL)
+    if (row == NULL || !row->set)
         return error_set(PAMI_INVAL,
                          "PAMI_Collective: dispatch: %zu is not set on this context and geometry",
                          a->dispatch);
@@ -373,7 +374,7 @@ static void own_run(pami_context_t context, void *cookie, pami_result_t result)
     const struct am_row *row = am_row_find(operation->am, part->wire.identity, part->wire.id);
 
     (void)context;
-    if (row == NULL) {
+    if (row == NULL || !row->set) {
         operation_less(operation, PAMI_INVAL);
         return;
     }

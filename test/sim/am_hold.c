@@ -2,7 +2,8 @@
  * What waits for the program has a limit, PAMI_HOLD_BYTES, whatever it is: messages of nothing but
  * a header, active-message collectives. Above it the receiver stops reading, which a message for
  * another id shows, and goes on when the id is registered; nothing is lost. What waits for a
- * geometry that is still being created has none, as that could never end.
+ * geometry that is still being created has none, as that could never end. And when the receiver
+ * destroys the geometry it goes on at once, though the next one is being created.
  *
  * Run: env="PAMI_HOLD_BYTES=64K PAMI_LOG=error"
  */
@@ -232,6 +233,34 @@ static void geometry_late(uint64_t seed)
     end();
 }
 
+/* All destroy the geometry and create the next one while the receiver does not read. It may have
+ * used the first one, or not. */
+static void id_never(uint64_t seed, bool is_used)
+{
+    begin(seed, 0);
+    source = 0;
+    target = 1;
+    form(on_formed);
+    job_settle(&job);
+    for (size_t i = 0; i < TASKS; i++)
+        if (i != target)
+            set(i);
+    if (is_used)
+        CALL(PAMI_AMCollective_dispatch_set(
+            job.context[target], algorithm(target, PAMI_XFER_AMBROADCAST), ID + 1,
+            (pami_dispatch_callback_function){.ambroadcast = on_broadcast}, NULL,
+            (pami_collective_hint_t){0}));
+    flood();
+    (void)PAMIX_Sim_run(job.client[0], NULL, NULL, 0, 0);
+    CHECK(markers == 0 && formed == TASKS);
+    for (size_t i = 0; i < TASKS; i++)
+        CALL(PAMI_Geometry_destroy(job.client[i], &geometry[i], job.context[i], NULL, NULL));
+    form(on_formed);
+    job_settle(&job);
+    CHECK(formed == 2 * TASKS && markers == 1 && dispatched == 0);
+    job_destroy(&job);
+}
+
 int main(int argc, char **argv)
 {
     struct test_arguments given = test_arguments(argc, argv, 30);
@@ -244,6 +273,8 @@ int main(int argc, char **argv)
         way = test_seed % 2 == 0 ? BROADCASTS : GATHERS;
         count = FLOOD;
         geometry_late(test_seed);
+        way = BROADCASTS;
+        id_never(test_seed, test_seed % 2 == 0);
     }
     CHECK(late != 0 || given.seeds < 30);
     return 0;
