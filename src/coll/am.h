@@ -106,6 +106,7 @@ struct am {
     struct list owing;   /* ... and whose contribution could not be sent for want of memory, */
     struct retry retry;  /* ... while there are any */
     struct list operations;
+    struct u64map asking; /* those that wait for answers, by number */
     size_t early_bytes, early_limit;
     uint32_t numbers; /* operations begun */
     struct message_watch watch;

@@ -159,6 +159,8 @@ static char *block_of(const struct am_operation *operation, uint32_t rank)
 static void operation_free(struct am_operation *operation)
 {
     coll_ends(operation->group);
+    if (operation->blocks != NULL)
+        u64map_remove(&operation->am->asking, operation->number);
     for (uint32_t i = 0; operation->blocks != NULL && i < operation->group->size; i++)
         free(operation->blocks[i].data);
     free(operation->blocks);
@@ -261,26 +263,13 @@ static void on_block(pami_context_t context, void *cookie, pami_result_t result)
     block_there(cookie, result);
 }
 
-static struct am_operation *operation_find(const struct am *am, uint32_t number)
-{
-    struct list *item;
-
-    list_for_each (item, &am->operations) {
-        struct am_operation *operation = list_entry(item, struct am_operation, link);
-
-        if (operation->number == number)
-            return operation;
-    }
-    return NULL;
-}
-
 /* The block that an answer belongs to, NULL: none that waits for it. */
 static struct am_block *block_find(struct am *am, const struct am_wire *wire, uint32_t origin)
 {
-    struct am_operation *operation = operation_find(am, wire->number);
+    struct am_operation *operation = u64map_get(&am->asking, wire->number);
     uint32_t rank;
 
-    if (operation == NULL || operation->blocks == NULL || operation->bytes != wire->bytes ||
+    if (operation == NULL || operation->bytes != wire->bytes ||
         operation->group->identity != wire->identity)
         return NULL;
     rank = topology_rank(operation->group->topology, origin);
@@ -417,7 +406,7 @@ static struct am_operation *operation_new(struct am *am, struct group *group, en
     if (kind < AM_GATHER)
         return operation;
     operation->blocks = calloc(group->size, sizeof(*operation->blocks));
-    if (operation->blocks == NULL) {
+    if (operation->blocks == NULL || u64map_put(&am->asking, operation->number, operation) != 0) {
         operation_free(operation);
         return NULL;
     }
@@ -549,4 +538,5 @@ void am_start_group_closed(struct am *am, const struct group *group)
 void am_start_finish(struct am *am)
 {
     list_remove(&am->watch.link);
+    u64map_finish(&am->asking);
 }
