@@ -157,8 +157,8 @@ bool geometry_look(struct context *context, uint64_t identity, geometry_looker *
 /* Here there is one that is ready: group or not, only the program keeps it from being used. */
 bool geometry_is_known(struct context *context, uint64_t identity);
 
-/* This task, which was a member of it, has destroyed the geometry with this identity. False also
- * while that cannot be told because one is being created. */
+/* This task, which was a member of it, has destroyed the geometry with this identity; the world
+ * never is. False also while that cannot be told because one is being created. */
 bool geometry_is_over(struct context *context, uint64_t identity);
 
 /* The world of a client; lives as long as the client. */

@@ -122,12 +122,21 @@ static struct geometry *hold_ready(struct geometry_client *client, uint64_t iden
     return found;
 }
 
+/* Whether there is memory to open its group or not. */
+static bool is_world(const struct context *context, uint64_t identity)
+{
+    return identity == context->geometry->world.identity;
+}
+
 bool geometry_look(struct context *context, uint64_t identity, geometry_looker *look)
 {
-    const struct group *group = geometry_find(context, identity);
+    const struct group *group;
     struct geometry *geometry;
     bool answer;
 
+    if (is_world(context, identity))
+        return look(context, &context->geometry->world_topology);
+    group = geometry_find(context, identity);
     if (group != NULL)
         return look(context, group->topology);
     geometry = hold_ready(context->geometry->client, identity);
@@ -154,7 +163,7 @@ bool geometry_is_over(struct context *context, uint64_t identity)
 {
     struct geometry_client *client = context->geometry->client;
     struct list *item;
-    bool over = geometry_find(context, identity) == NULL;
+    bool over = !is_world(context, identity) && geometry_find(context, identity) == NULL;
 
     pthread_mutex_lock(&client->lock);
     list_for_each (item, &client->geometries) {

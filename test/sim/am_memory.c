@@ -2,8 +2,8 @@
  * Memory that runs out while members of amgathers take their messages: the initiator, which waits
  * for what they contribute, is told, and with the next ones all is right again. While an id is set
  * that messages wait for: they are late, not lost. And while a broadcast arrives, of which nobody
- * would be told: it comes to every member all the same, header and data. So does what members
- * contribute, when there is no memory to send it.
+ * would be told: it comes to every member all the same, header and data, also to one that has not
+ * used the world before. So does what members contribute, when there is no memory to send it.
  *
  * Run:
  */
@@ -169,33 +169,44 @@ static pami_algorithm_t broadcast_of(pami_client_t client)
     return algorithm;
 }
 
+static void set_broadcast(const struct sim_job *job, size_t task, char *to)
+{
+    pami_dispatch_callback_function fn = {.ambroadcast = on_broadcast};
+
+    CALL(PAMI_AMCollective_dispatch_set(job->context[task], broadcast_of(job->client[task]), ID, fn,
+                                        to, (pami_collective_hint_t){0}));
+}
+
+static void begin_broadcast(const struct sim_job *job, char *header, size_t header_bytes,
+                            char *from, size_t bytes)
+{
+    pami_xfer_t xfer = {.cb_done = on_contributed, .algorithm = broadcast_of(job->client[0])};
+
+    xfer.cmd.xfer_ambroadcast = (pami_ambroadcast_t){.dispatch = ID,
+                                                     .user_header = header,
+                                                     .headerlen = header_bytes,
+                                                     .sndbuf = from,
+                                                     .stype = PAMI_TYPE_BYTE,
+                                                     .stypecount = bytes};
+    CALL(PAMI_Collective(job->context[0], &xfer));
+}
+
 /* Allocation number `which` and those behind it fail while it arrives; whether there are such. */
 static bool broadcast(size_t header_bytes, size_t bytes, size_t which, size_t count)
 {
     static char header[LONG], from[LONG], to[MEMBERS * LONG];
-    pami_dispatch_callback_function fn = {.ambroadcast = on_broadcast};
     struct sim_job job;
     bool enough;
 
     job_create(&job, NULL, 3, 1);
     for (size_t i = 0; i < job.tasks; i++)
-        CALL(PAMI_AMCollective_dispatch_set(job.context[i], broadcast_of(job.client[i]), ID, fn, to,
-                                            (pami_collective_hint_t){0}));
+        set_broadcast(&job, i, to);
     pattern_fill(header, header_bytes, 7);
     pattern_fill(from, bytes, 9);
     memset(to, 0, sizeof(to));
     received = landed = failed = 0;
-    for (size_t i = 0; i < 2; i++) {
-        pami_xfer_t xfer = {.cb_done = on_contributed, .algorithm = broadcast_of(job.client[0])};
-
-        xfer.cmd.xfer_ambroadcast = (pami_ambroadcast_t){.dispatch = ID,
-                                                         .user_header = header,
-                                                         .headerlen = header_bytes,
-                                                         .sndbuf = from,
-                                                         .stype = PAMI_TYPE_BYTE,
-                                                         .stypecount = bytes};
-        CALL(PAMI_Collective(job.context[0], &xfer));
-    }
+    for (size_t i = 0; i < 2; i++)
+        begin_broadcast(&job, header, header_bytes, from, bytes);
     no_memory.refused = 0;
     refuse_row(which, count);
     job_settle(&job);
@@ -211,11 +222,42 @@ static bool broadcast(size_t header_bytes, size_t bytes, size_t which, size_t co
     return enough;
 }
 
+/* The same before the others have set the id, or used the world at all. */
+static bool broadcast_early(size_t which, size_t count)
+{
+    static char header[HEADER], from[8], to[MEMBERS * 8];
+    struct sim_job job;
+    bool enough;
+
+    job_create(&job, NULL, 3, 1);
+    set_broadcast(&job, 0, to);
+    pattern_fill(header, HEADER, 7);
+    received = landed = failed = 0;
+    begin_broadcast(&job, header, HEADER, from, sizeof(from));
+    no_memory.refused = 0;
+    refuse_row(which, count);
+    PAMIX_Sim_run(job.client[0], NULL, NULL, 0, 1e-3);
+    enough = no_memory.refused != 0;
+    refuse_only(SIZE_MAX);
+    for (size_t i = 1; i < job.tasks; i++)
+        set_broadcast(&job, i, to);
+    job_settle(&job);
+    if (received != 2 || landed != 2 || failed != 0)
+        FAIL("without allocation %zu before the id: %zu of 2 came", which, received);
+    job_destroy(&job);
+    return enough;
+}
+
 static void broadcast_all(void)
 {
     static const size_t sizes[][2] = {{HEADER, 8}, {HEADER, LONG}, {LONG, 8}, {LONG, LONG}};
 
-    for (size_t count = 1; count < 12; count += 5)
+    for (size_t count = 1; count < 12; count += 5) {
+        size_t early = 0;
+
+        while (broadcast_early(early, count))
+            early++;
+        CHECK(early > 2);
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
             size_t which = 0;
 
@@ -223,6 +265,7 @@ static void broadcast_all(void)
                 which++;
             CHECK(which > 2);
         }
+    }
 }
 
 static void run(uint64_t seed)
