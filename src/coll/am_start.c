@@ -207,18 +207,14 @@ static void on_sent(pami_context_t context, void *cookie, pami_result_t result)
 
 /* ---- contributions ---- */
 
-static pami_result_t combine_one(struct am_operation *operation, char *into, const char *lower)
+static void combine_one(const struct am_operation *operation, char *into, const char *lower)
 {
     pami_data_function op = operation->own->op;
 
-    if (operator_is_user(op)) {
+    if (operator_is_user(op))
         op(into, (void *)(uintptr_t)lower, operation->bytes, operation->data_cookie);
-        return PAMI_SUCCESS;
-    }
-    if (operator_apply(op, operation->element, into, lower, operation->bytes) == 0)
-        return PAMI_SUCCESS;
-    return error_set(PAMI_INVAL, "PAMI_Collective: op: means nothing for the elements of the "
-                                 "contribution's type");
+    else
+        operator_apply(op, operation->element, into, lower, operation->bytes);
 }
 
 /* Combine what has come, in order, and write the result when it is complete. */
@@ -234,7 +230,7 @@ static void combine(struct am_operation *operation)
         if (block->data == NULL && operation->bytes != 0)
             continue; /* it will not come; the operation has failed */
         if (block->rank != last && operation->bytes != 0 && operation->result == PAMI_SUCCESS) {
-            operation->result = combine_one(operation, all[last].data, block->data);
+            combine_one(operation, all[last].data, block->data);
             free(block->data);
             block->data = NULL;
         }
@@ -321,6 +317,26 @@ void am_answer(struct am *am, const struct am_wire *wire, uint32_t origin, const
 
 /* ---- the initiator's own part ---- */
 
+/* What it has named combines blocks of so many bytes. */
+static pami_result_t check_operator(const struct am_operation *operation)
+{
+    pami_data_function op = operation->own->op;
+    enum type_kind kind = type_kind(operation->own->type);
+
+    if (op == PAMI_DATA_COPY || op == PAMI_DATA_NOOP)
+        return error_set(PAMI_INVAL, "PAMI_Collective: op: the dispatch function named none, or "
+                                     "copying, which is no reduction");
+    if (operator_check(op, kind) != 0)
+        return error_set(PAMI_INVAL, "PAMI_Collective: op: means nothing for the elements of the "
+                                     "contribution's type");
+    if (!operator_is_user(op) && operation->bytes % type_kind_size(kind) != 0)
+        return error_set(PAMI_INVAL,
+                         "PAMI_Collective: rtypecount: %llu bytes are no whole elements of %zu "
+                         "bytes, which the contribution has",
+                         (unsigned long long)operation->bytes, type_kind_size(kind));
+    return PAMI_SUCCESS;
+}
+
 /* Between the user's buffer and what the own dispatch function named. */
 static pami_result_t own_data(struct am_operation *operation)
 {
@@ -330,6 +346,7 @@ static pami_result_t own_data(struct am_operation *operation)
     struct type *bytes = type_complete_from_handle(PAMI_TYPE_BYTE);
     struct am_block *block = operation->blocks + operation->group->rank;
     char *mine = block_of(operation, operation->group->rank);
+    pami_result_t result;
     int error = 0;
 
     if (type == NULL || (operation->bytes != 0 && type_data_size(type) == 0))
@@ -347,6 +364,9 @@ static pami_result_t own_data(struct am_operation *operation)
             error = type_transform(recv->addr, type, recv->offset, mine, operation->type, 0,
                                    operation->bytes, PAMI_DATA_COPY, NULL);
     } else {
+        result = check_operator(operation);
+        if (result != PAMI_SUCCESS)
+            return result;
         block->data = malloc(operation->bytes);
         error = block->data == NULL
                     ? -ENOMEM
