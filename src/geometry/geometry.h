@@ -7,6 +7,7 @@
  *   group.c      what each context knows: its groups by identity
  *   create.c     the three create calls: arguments and membership
  *   join.c       the creation protocol between tasks
+ *   join_gone.c  ... when some of them go
  *   creation.c   the end of a creation: fn
  *   neighbour.c  which copies of a message have been seen
  *

@@ -10,7 +10,7 @@
  * parent's identity and how many creations it has seen. Messages that come before this task's call
  * are kept. Every join has exactly one UP and one DOWN on each edge of its tree, so those of one
  * key match calls in order; that also holds when it fails: a join that has failed stays until each
- * child has sent its UP or is known to be gone.
+ * child has sent its UP or is known to be gone (join_gone.c).
  *
  * A task may advance any of its contexts, and each in another thread. So every message goes to each
  * member endpoint of the destination's task, and where the context of its creation is known also to
@@ -21,27 +21,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "geometry/join.h"
 #include "geometry/neighbour.h"
-#include "geometry/state.h"
 #include "p2p/message.h"
 #include "util/log.h"
-
-#define RADIX 4u
-#define NO_ENDPOINT UINT32_MAX
-
-enum join_kind {
-    JOIN_UP,
-    JOIN_DOWN,
-    JOIN_HERE, /* my creation's context is no member: send there as well */
-    JOIN_KINDS
-};
-
-struct key {
-    uint64_t members; /* hash; 0 in joins over a parent */
-    uint64_t parent;  /* identity, 0: none */
-    uint32_t id;      /* the user's; 0 in joins over a parent */
-    uint32_t sequence;
-};
 
 /* The header of an internal message, which has no data. */
 struct message {
@@ -54,29 +37,6 @@ struct message {
 };
 
 _Static_assert(sizeof(struct message) == MESSAGE_HEADER_SHORT, "goes the fast way, has no holes");
-
-/* The other end of an edge of the tree. */
-struct edge {
-    uint32_t task;
-    uint32_t extra; /* one more endpoint to send to, or NO_ENDPOINT */
-    bool done;      /* child: UP has come, or it is gone; parent: UP was sent, or it is gone */
-    uint8_t owed;   /* bits by kind: to be sent when there is memory; see send_owed */
-    uint64_t numbers[JOIN_KINDS]; /* of what was sent, for more copies of it; 0: nothing was */
-};
-
-struct join {
-    struct list link;
-    struct key key;
-    struct geometry *team;     /* held; whose tasks */
-    struct creation *creation; /* NULL: settled */
-    uint32_t own;              /* endpoint of the creation's context */
-    bool is_root;
-    struct edge parent;
-    struct edge children[RADIX];
-    uint32_t child_count;
-    pami_result_t result;
-    uint64_t identity;
-};
 
 struct early {
     struct list link;
@@ -91,11 +51,6 @@ static bool key_equal(const struct key *a, const struct key *b)
 }
 
 /* ---- sending ---- */
-
-static bool is_member(const struct join *join, uint32_t endpoint)
-{
-    return topology_rank(&join->team->topology, endpoint) != TOPOLOGY_NO_RANK;
-}
 
 static int send_copy(struct context *context, uint32_t endpoint, const struct message *message)
 {
@@ -113,12 +68,12 @@ static int send_copies(const struct join *join, struct context *context, const s
                        const struct message *message)
 {
     uint32_t offsets = context->core->contexts_max;
-    uint32_t guess = is_member(join, join->own) ? NO_ENDPOINT : endpoint_offset(join->own);
+    uint32_t guess = join_has_member(join, join->own) ? NO_ENDPOINT : endpoint_offset(join->own);
     int result = 0;
 
     for (uint32_t offset = 0; offset < offsets; offset++) {
         uint32_t endpoint = endpoint_make(edge->task, offset);
-        bool member = is_member(join, endpoint);
+        bool member = join_has_member(join, endpoint);
         int error;
 
         if (!member && endpoint != edge->extra && offset != guess)
@@ -211,6 +166,17 @@ static void step(struct join *join, struct context *context)
     }
 }
 
+void join_lose(struct join *join, struct context *context, struct edge *edge)
+{
+    if (edge == &join->parent) {
+        parent_gone(join, context);
+    } else if (!edge->done) {
+        edge->done = true;
+        join->result = PAMI_ERROR;
+        step(join, context);
+    }
+}
+
 static void join_free(struct join *join)
 {
     list_remove(&join->link);
@@ -227,8 +193,7 @@ static bool owes(const struct join *join)
     return owed != 0;
 }
 
-/* Nothing can come for it any more, and nothing has to be sent. */
-static void reap(struct join *join)
+void join_reap(struct join *join)
 {
     if (join->creation == NULL && join->parent.done && all_children_done(join) && !owes(join))
         join_free(join);
@@ -255,24 +220,10 @@ int join_retry(struct retry *retry, struct context *context)
         send_owed(join, context, &join->parent);
         for (uint32_t i = 0; i < join->child_count; i++)
             send_owed(join, context, &join->children[i]);
-        reap(join);
+        join_reap(join);
     }
     pthread_mutex_unlock(&client->lock);
     return 1;
-}
-
-static void task_gone(struct join *join, struct context *context, uint32_t task)
-{
-    for (uint32_t i = 0; i < join->child_count; i++) {
-        if (join->children[i].task != task || join->children[i].done)
-            continue;
-        join->children[i].done = true;
-        join->result = PAMI_ERROR;
-    }
-    if (!join->is_root && join->parent.task == task)
-        parent_gone(join, context);
-    else
-        step(join, context);
 }
 
 /* ---- what arrives ---- */
@@ -386,7 +337,7 @@ static bool offer(struct geometry_client *client, struct context *context, uint3
 
         if (!take(join, context, task, message))
             continue;
-        reap(join);
+        join_reap(join);
         return true;
     }
     return false;
@@ -419,21 +370,6 @@ void join_handle_message(pami_context_t handle, void *cookie, const void *header
     pthread_mutex_unlock(&client->lock);
 }
 
-void join_endpoint_gone(struct context *context, uint32_t endpoint)
-{
-    struct geometry_client *client = context->core->geometry;
-    struct list *item, *following;
-
-    pthread_mutex_lock(&client->lock);
-    list_for_each_safe (item, following, &client->joins) {
-        struct join *join = list_entry(item, struct join, link);
-
-        task_gone(join, context, endpoint_task(endpoint));
-        reap(join);
-    }
-    pthread_mutex_unlock(&client->lock);
-}
-
 /* ---- beginning ---- */
 
 static struct join *join_new(struct creation *creation, struct geometry *team)
@@ -450,9 +386,9 @@ static struct join *join_new(struct creation *creation, struct geometry *team)
     join->is_root = position == 0;
     join->parent.extra = NO_ENDPOINT;
     if (!join->is_root)
-        join->parent.task = geometry_task(team, (position - 1) / RADIX);
-    for (uint64_t i = 1; i <= RADIX; i++) {
-        uint64_t child = (uint64_t)position * RADIX + i;
+        join->parent.task = geometry_task(team, (position - 1) / JOIN_RADIX);
+    for (uint64_t i = 1; i <= JOIN_RADIX; i++) {
+        uint64_t child = (uint64_t)position * JOIN_RADIX + i;
 
         if (child >= team->task_count)
             break;
@@ -461,28 +397,10 @@ static struct join *join_new(struct creation *creation, struct geometry *team)
             .extra = NO_ENDPOINT,
         };
     }
-    return join;
-}
-
-/* Hear of the neighbour's end. False: it has left. Without memory what is sent will tell. */
-static bool watch(const struct join *join, struct context *context, const struct edge *edge)
-{
-    for (uint32_t offset = 0; offset < context->core->contexts_max; offset++) {
-        uint32_t endpoint = endpoint_make(edge->task, offset);
-
-        if (is_member(join, endpoint))
-            return message_expect(context, endpoint) != -EPIPE;
-    }
-    return true;
-}
-
-static void watch_all(struct join *join, struct context *context)
-{
-    if (!join->is_root && !watch(join, context, &join->parent))
-        task_gone(join, context, join->parent.task);
-    for (uint32_t i = 0; i < join->child_count; i++)
-        if (!watch(join, context, &join->children[i]))
-            task_gone(join, context, join->children[i].task);
+    if (join_watch(join, creation->context) == 0)
+        return join;
+    free(join);
+    return NULL;
 }
 
 static void join_begin(struct join *join, struct context *context)
@@ -492,10 +410,10 @@ static void join_begin(struct join *join, struct context *context)
 
     geometry_hold(join->team);
     list_push_back(&client->joins, &join->link);
-    if (!is_member(join, join->own))
+    if (!join_has_member(join, join->own))
         for (uint32_t i = 0; i < join->child_count; i++)
             send_message(join, context, &join->children[i], JOIN_HERE);
-    watch_all(join, context);
+    join_look_for_gone(join, context);
     list_for_each_safe (item, following, &client->early) {
         struct early *early = list_entry(item, struct early, link);
 
@@ -505,7 +423,7 @@ static void join_begin(struct join *join, struct context *context)
         free(early);
     }
     step(join, context);
-    reap(join);
+    join_reap(join);
 }
 
 int join_start(struct creation *creation)

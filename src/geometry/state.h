@@ -113,9 +113,10 @@ void join_handle_message(pami_context_t context, void *cookie, const void *heade
                          const void *pipe, size_t data_bytes, pami_endpoint_t origin,
                          pami_recv_t *recv);
 
-/* The endpoint has left: what waits for its task fails. */
 /* Of struct geometry_context. */
 int join_retry(struct retry *retry, struct context *context);
+
+/* The endpoint has left, as this context has heard: what waits here for its task may fail. */
 void join_endpoint_gone(struct context *context, uint32_t endpoint);
 
 /* The context goes; the last one takes what is under way with it. */
