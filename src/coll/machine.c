@@ -254,7 +254,7 @@ static int group_opened(struct group *group)
     list_init(&group->state->tickets);
     group->state->top = group;
     am_group_opened(group);
-    if (group->geometry->attributes[0] != 0)
+    if (geometry_attribute(group->geometry, GEOMETRY_OPTIMIZE) != 0)
         aggregate_group_optimise(group, true);
     return 0;
 }

@@ -25,8 +25,9 @@ static pami_result_t creation_done(pami_context_t context, void *cookie)
     struct creation *creation = cookie;
     struct creation done = *creation;
 
-    if (done.result == PAMI_SUCCESS && done.geometry != NULL && done.geometry->attributes[0] != 0)
-        geometry_optimise(done.geometry, done.context);
+    if (done.result == PAMI_SUCCESS && done.geometry != NULL &&
+        geometry_attribute(done.geometry, GEOMETRY_OPTIMIZE) != 0)
+        geometry_optimise(done.geometry, done.context, true);
     pthread_mutex_lock(&done.client->lock);
     creation_free(creation);
     pthread_mutex_unlock(&done.client->lock);

@@ -219,10 +219,13 @@ pami_result_t PAMI_Geometry_world(pami_client_t handle, pami_geometry_t *world_g
 /* Where geometry.attributes has it; negative: it is none of geometries. */
 static int attribute_place(pami_attribute_name_t name)
 {
-    static const pami_attribute_name_t names[] = {PAMI_GEOMETRY_OPTIMIZE, PAMI_GEOMETRY_NONCONTIG,
-                                                  PAMI_GEOMETRY_MEMORY_OPTIMIZE};
+    static const pami_attribute_name_t names[GEOMETRY_ATTRIBUTES] = {
+        [GEOMETRY_OPTIMIZE] = PAMI_GEOMETRY_OPTIMIZE,
+        [GEOMETRY_NONCONTIG] = PAMI_GEOMETRY_NONCONTIG,
+        [GEOMETRY_MEMORY_OPTIMIZE] = PAMI_GEOMETRY_MEMORY_OPTIMIZE,
+    };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < GEOMETRY_ATTRIBUTES; i++)
         if (names[i] == name)
             return (int)i;
     return -1;
@@ -245,14 +248,13 @@ void geometry_set_attributes(struct geometry *geometry, const pami_configuration
                              size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        geometry->attributes[attribute_place(configuration[i].name)] =
-            configuration[i].value.intval;
+        atomic_store_explicit(&geometry->attributes[attribute_place(configuration[i].name)],
+                              configuration[i].value.intval, memory_order_relaxed);
 }
 
-void geometry_optimise(struct geometry *geometry, struct context *context)
+void geometry_optimise(struct geometry *geometry, struct context *context, bool ahead)
 {
     const struct geometry_hooks *hooks = geometry->client->hooks;
-    bool ahead = geometry->attributes[0] != 0;
     struct group *group = geometry_group(geometry, context);
 
     if (group != NULL && hooks->group_optimise != NULL)
@@ -272,7 +274,7 @@ static struct group *counting_group(struct geometry *geometry, struct context *c
     return one_each ? &geometry->groups[0] : NULL;
 }
 
-static void count_update(struct geometry *geometry, struct context *context)
+static void count_update(struct geometry *geometry, struct context *context, bool ahead)
 {
     struct group *group = counting_group(geometry, context);
     unsigned word, updates;
@@ -285,16 +287,18 @@ static void count_update(struct geometry *geometry, struct context *context)
     if (updates == GROUP_UPDATES_MAX)
         return;
     word = (updates + 1) << GROUP_UPDATES_SHIFT;
-    word |= geometry->attributes[0] != 0 ? GROUP_OPTIMISED : 0;
+    word |= ahead ? GROUP_OPTIMISED : 0;
     atomic_store_explicit(&group->optimise, word, memory_order_relaxed);
 }
 
-static bool names_optimise(const pami_configuration_t configuration[], size_t count)
+/* The last one that is given; NULL: none is. */
+static const pami_configuration_t *find_optimise(const pami_configuration_t configuration[],
+                                                 size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = count; i-- != 0;)
         if (configuration[i].name == PAMI_GEOMETRY_OPTIMIZE)
-            return true;
-    return false;
+            return &configuration[i];
+    return NULL;
 }
 
 pami_result_t PAMI_Geometry_query(pami_geometry_t handle, pami_configuration_t configuration[],
@@ -310,7 +314,8 @@ pami_result_t PAMI_Geometry_query(pami_geometry_t handle, pami_configuration_t c
         int place = attribute_place(configuration[i].name);
 
         if (place >= 0)
-            configuration[i].value.intval = geometry->attributes[place];
+            configuration[i].value.intval =
+                geometry_attribute(geometry, (enum geometry_attribute)place);
     }
     return geometry_check_attributes("PAMI_Geometry_query", configuration, num_configs);
 }
@@ -321,6 +326,7 @@ pami_result_t PAMI_Geometry_update(pami_geometry_t handle, pami_configuration_t 
 {
     struct geometry *geometry = geometry_from_handle(handle);
     struct context *context = context_from_handle(context_handle);
+    const pami_configuration_t *optimise;
     pami_result_t result;
 
     if (geometry == NULL)
@@ -336,9 +342,10 @@ pami_result_t PAMI_Geometry_update(pami_geometry_t handle, pami_configuration_t 
     if (context_complete(context, fn, cookie, PAMI_SUCCESS) != 0)
         return error_set(PAMI_ENOMEM, "PAMI_Geometry_update: out of memory");
     geometry_set_attributes(geometry, configuration, num_configs);
-    if (names_optimise(configuration, num_configs)) {
-        count_update(geometry, context);
-        geometry_optimise(geometry, context);
+    optimise = find_optimise(configuration, num_configs);
+    if (optimise != NULL) {
+        count_update(geometry, context, optimise->value.intval != 0);
+        geometry_optimise(geometry, context, optimise->value.intval != 0);
     }
     return PAMI_SUCCESS;
 }

@@ -82,6 +82,13 @@ enum geometry_state {
     GEOMETRY_ENDED,  /* destroyed; groups of other contexts may still be open */
 };
 
+enum geometry_attribute {
+    GEOMETRY_OPTIMIZE,
+    GEOMETRY_NONCONTIG,       /* kept, without effect */
+    GEOMETRY_MEMORY_OPTIMIZE, /* ... as well */
+    GEOMETRY_ATTRIBUTES
+};
+
 struct geometry {
     uint64_t magic; /* first, as in clients and contexts: tells what a live handle is */
     struct geometry_client *client;
@@ -95,7 +102,9 @@ struct geometry {
     atomic_uint users;    /* whoever keeps it: the handle, open groups, creations */
     struct list link;     /* in the client's list */
     atomic_int places;    /* floor coll's: where the members' tasks are, 0: not known yet */
-    size_t attributes[3]; /* OPTIMIZE; NONCONTIG, MEMORY_OPTIMIZE: kept, without effect */
+    /* By enum geometry_attribute. Contexts may update side by side, and queries need none: what one
+     * wishes goes on from hand to hand, not over these. */
+    atomic_size_t attributes[GEOMETRY_ATTRIBUTES];
     /* The tasks of the members, each once, in the order of their first members. */
     uint32_t *tasks; /* NULL: the topology is a stride, and so are they */
     uint32_t task_count;
@@ -118,6 +127,12 @@ struct geometry_hooks {
      * update is to go, and if `ahead` what helps them may be made now. */
     void (*group_optimise)(struct group *group, bool ahead);
 };
+
+static inline size_t geometry_attribute(const struct geometry *geometry,
+                                        enum geometry_attribute attribute)
+{
+    return atomic_load_explicit(&geometry->attributes[attribute], memory_order_relaxed);
+}
 
 /* NULL unless the handle is a live geometry's; may be anything, is looked up and not read. */
 struct geometry *geometry_from_handle(pami_geometry_t handle);

@@ -74,10 +74,10 @@ void geometry_ready(struct geometry *geometry, uint64_t identity);
 /* Attribute checks of create and update; `function` for the text. */
 pami_result_t geometry_check_attributes(const char *function,
                                         const pami_configuration_t configuration[], size_t count);
-/* Its attributes were given, or updated; on the context's own thread. */
-void geometry_optimise(struct geometry *geometry, struct context *context);
 void geometry_set_attributes(struct geometry *geometry, const pami_configuration_t configuration[],
                              size_t count);
+/* PAMI_GEOMETRY_OPTIMIZE was given, or updated; on the context's own thread. */
+void geometry_optimise(struct geometry *geometry, struct context *context, bool ahead);
 
 /* group.c */
 void group_init(struct group *group, struct geometry *geometry, struct context *context,

@@ -4,10 +4,12 @@
  *   alone     each context has a thread of its own that advances nothing else; one of them creates
  *   one       only `context` is advanced; it is no member on some or all tasks
  *   lists     endpoint lists in which tasks take part with different contexts, and orders
+ *   updates   each context in a thread of its own updates one geometry's attributes, queries them,
+ *             and runs a collective; members agree where it matters, in the world
  *
  * Run: tasks=1,2,3,5,8 nodes=1,2 timeout=60
  */
-#include "geometry.h"
+#include "coll.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -143,14 +145,64 @@ static void *make_own(void *argument)
     return NULL;
 }
 
-static void own_contexts(void)
+static void each_context(void *(*run)(void *))
 {
     pthread_t thread[CONTEXTS];
 
     for (size_t i = 0; i < CONTEXTS; i++)
-        CHECK(pthread_create(&thread[i], NULL, make_own, (void *)(uintptr_t)i) == 0);
+        CHECK(pthread_create(&thread[i], NULL, run, (void *)(uintptr_t)i) == 0);
     for (size_t i = 0; i < CONTEXTS; i++)
         CHECK(pthread_join(thread[i], NULL) == 0);
+}
+
+static void on_done(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context;
+    CHECK(result == PAMI_SUCCESS);
+    ++*(unsigned *)cookie;
+}
+
+static pami_geometry_t updated;
+
+static void *update(void *argument)
+{
+    size_t offset = (size_t)(uintptr_t)argument;
+    pami_context_t context = job.context[offset];
+    pami_xfer_t xfer = coll_xfer(algorithm_of(updated, PAMI_XFER_BARRIER), NULL);
+    unsigned done = 0;
+
+    xfer.cb_done = on_done;
+    xfer.cookie = &done;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        pami_configuration_t wish = {.name = PAMI_GEOMETRY_OPTIMIZE,
+                                     .value.intval = (round + offset) % 2};
+
+        CHECK_OK(TEST_CALL(PAMI_Geometry_update(updated, &wish, 1, context, on_done, &done)));
+        CHECK_OK(TEST_CALL(PAMI_Collective(context, &xfer)));
+        WAIT_WITH(test_advance(context, 10), done == 2 * round + 2);
+        CHECK_OK(PAMI_Geometry_query(updated, &wish, 1));
+        CHECK(wish.value.intval < 2);
+    }
+    return NULL;
+}
+
+static void updates(void)
+{
+    pami_geometry_range_t slice = {0, (pami_task_t)job.tasks - 1};
+    struct told told = {.context = job.context[0]};
+    pami_geometry_t all;
+
+    CHECK_OK(
+        TEST_CALL(PAMI_Geometry_create_taskrange(job.client, PAMI_ALL_CONTEXTS, NULL, 0, &all, NULL,
+                                                 7, &slice, 1, job.context[0], on_told, &told)));
+    WAIT(&job, told.count != 0);
+    CHECK(told.result == PAMI_SUCCESS);
+    updated = all;
+    each_context(update);
+    updated = world_of(&job);
+    each_context(update);
+    job_barrier(&job);
+    destroy_geometry(&job, &all);
 }
 
 int main(void)
@@ -168,7 +220,9 @@ int main(void)
     job_barrier(&job);
     lists();
     job_barrier(&job);
-    own_contexts();
+    each_context(make_own);
+    job_barrier(&job);
+    updates();
     job_finish(&job);
     return 0;
 }
