@@ -57,6 +57,25 @@ HOT static void operation_done(struct machine *machine, pami_result_t result)
     machine->ops->release(machine);
 }
 
+/* The context has no group of the geometry. */
+static pami_result_t no_group(const char *function, struct geometry *geometry,
+                              struct context *context)
+{
+    int state = atomic_load_explicit(&geometry->state, memory_order_acquire); /* G1 */
+
+    if (state == GEOMETRY_FORMING)
+        return error_set(PAMI_INVAL, "%s: algorithm: the creation of its geometry is not complete",
+                         function);
+    if (state == GEOMETRY_FAILED)
+        return error_set(PAMI_INVAL, "%s: algorithm: the creation of its geometry has failed",
+                         function);
+    if (geometry_has_member(geometry, context))
+        return error_set(PAMI_ENOMEM, "%s: out of memory", function);
+    return error_set(PAMI_INVAL,
+                     "%s: context: endpoint %u is not a member of the algorithm's geometry",
+                     function, context->endpoint);
+}
+
 struct group *coll_group_of(const char *function, struct context *context, pami_algorithm_t handle,
                             pami_result_t *result)
 {
@@ -73,14 +92,8 @@ struct group *coll_group_of(const char *function, struct context *context, pami_
         return NULL;
     }
     group = geometry_group(geometry, context);
-    if (group == NULL && geometry_has_member(geometry, context)) {
-        *result = error_set(PAMI_ENOMEM, "%s: out of memory", function);
-        return NULL;
-    }
     if (group == NULL) {
-        *result = error_set(PAMI_INVAL,
-                            "%s: context: endpoint %u is not a member of the algorithm's geometry",
-                            function, context->endpoint);
+        *result = no_group(function, geometry, context);
         return NULL;
     }
     coll->last_handle = handle;

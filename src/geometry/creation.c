@@ -32,7 +32,7 @@ static pami_result_t creation_done(pami_context_t context, void *cookie)
     creation_free(creation);
     pthread_mutex_unlock(&done.client->lock);
     if (done.result != PAMI_SUCCESS)
-        error_set(done.result, "geometry: a member left before all had called");
+        error_set(done.result, "geometry: a task left before the creation was complete");
     if (done.function != NULL)
         done.function(context, done.cookie, done.result);
     return PAMI_SUCCESS;

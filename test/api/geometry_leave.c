@@ -6,6 +6,8 @@
  *          geometry all the same.
  *   never  task 0 leaves instead of calling: the others get an error, also one that calls later.
  *
+ * Collectives on a geometry that is not complete, or has failed, are refused in these words.
+ *
  * The number is the context that creates; of `done` context 1 is the only member.
  *
  * Run: tasks=2,3,5 nodes=1,2 args="done 1"
@@ -15,7 +17,7 @@
  * Run: tasks=3 nodes=3 args="done 2" env="PAMI_NETWORK=ofi"
  * Run: tasks=3 nodes=3 args="never 1" env="PAMI_NETWORK=ofi"
  */
-#include "geometry.h"
+#include "coll.h"
 
 enum {
     CONTEXTS = 3,
@@ -57,6 +59,19 @@ static void advance_members(void)
     test_advance(job.context[MEMBER], 10);
 }
 
+/* Nothing runs on it, and the text says that this is no fault of the context. */
+static void refuse(pami_geometry_t geometry, const char *why)
+{
+    pami_algorithm_t algorithm = algorithm_of(geometry, PAMI_XFER_AMBROADCAST);
+    pami_xfer_t xfer = coll_xfer(algorithm_of(geometry, PAMI_XFER_BARRIER), NULL);
+    pami_dispatch_callback_function fn = {.p2p = on_called};
+
+    CHECK_REFUSED(PAMI_Collective(job.context[MEMBER], &xfer), PAMI_INVAL, why);
+    CHECK_REFUSED(PAMI_AMCollective_dispatch_set(job.context[MEMBER], algorithm, 1, fn, NULL,
+                                                 (pami_collective_hint_t){0}),
+                  PAMI_INVAL, why);
+}
+
 /* Context 0 tells task 0 that this one has called, and learns that task 0 has left. */
 static void see_it_leave(void)
 {
@@ -86,6 +101,7 @@ static void done(void)
         for (double end = test_now() + 0.05; test_now() < end;)
             advance_members();
         CHECK(told.count == 0);
+        refuse(geometry, "algorithm: the creation of its geometry is not complete");
         see_it_leave();
         CHECK(told.count == 0);
         WAIT_WITH(advance_members(), told.count != 0);
@@ -107,6 +123,7 @@ static void never(void)
     begin(PAMI_ALL_CONTEXTS, &geometry, &told);
     WAIT(&job, told.count != 0);
     CHECK(told.result == PAMI_ERROR);
+    refuse(geometry, "algorithm: the creation of its geometry has failed");
     CHECK_OK(PAMI_Geometry_destroy(job.client, &geometry, told.context, NULL, NULL));
 }
 
