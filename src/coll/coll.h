@@ -117,7 +117,8 @@ struct coll_state {
     struct group *top; /* the geometry's own group, which has the rest: */
     bool in_block;     /* a composition reserves numbers ... */
     uint64_t block;    /* ... from this one on */
-    uint32_t term;     /* the latest of aggregation, see aggregate/ */
+    struct list terms; /* of aggregation, see aggregate/: struct aggregate_member, as there are */
+    uint32_t term;     /* ... the latest, by number */
     uint32_t gone;     /* a member that has gone: gone.h */
     uint32_t told;     /* the last run about which this member has told all that they disagree */
     bool has_told;

@@ -252,6 +252,7 @@ static int group_opened(struct group *group)
         return -ENOMEM;
     list_init(&group->state->reserved);
     list_init(&group->state->tickets);
+    list_init(&group->state->terms);
     group->state->top = group;
     am_group_opened(group);
     if (geometry_attribute(group->geometry, GEOMETRY_OPTIMIZE) != 0)

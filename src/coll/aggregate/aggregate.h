@@ -9,6 +9,7 @@
  *   tree.c      which vertices the tree of a group has, and who acts for them
  *   manager.c   the slots and buffers that a context has for operations
  *   node.c      an aggregation node: children come, are granted slots, ask, leave
+ *   nodes.c     which nodes a context has
  *   failure.c   runs that have failed at a node
  *   slots.c     operations under way at a node
  *   term.c      terms of a group at a member: joining, leaving, moving on

@@ -117,7 +117,7 @@ struct aggregate_failure {
 };
 
 struct aggregate_node {
-    struct list link; /* in aggregate.nodes */
+    struct list link; /* in aggregate.nodes, beside those of the same geometry */
     struct aggregate *aggregate;
     uint64_t identity;
     uint32_t channel, term;
@@ -161,7 +161,9 @@ struct aggregate_run {
 
 /* A group in one of its terms. */
 struct aggregate_member {
-    struct list link; /* in aggregate.members, those of a group in the order of terms */
+    struct list link;     /* in aggregate.members */
+    struct list together; /* in the state of the geometry's group, those of a group in the order of
+                           * terms */
     struct group *group;
     uint32_t term;
     bool over; /* it has been updated: this goes when it has no runs any more */
@@ -187,8 +189,9 @@ struct aggregate {
     struct retry retry;          /* while it owes something, or a term waits for memory */
     struct aggregate_manager manager;
     struct list nodes, members;
-    uint32_t inside; /* who uses members: they are freed when nobody does, */
-    bool unsettled;  /* ... and then it is looked which can be */
+    struct u64map first; /* by identity: of its nodes, the first one in the list */
+    uint32_t inside;     /* who uses members: they are freed when nobody does, */
+    bool unsettled;      /* ... and then it is looked which can be */
     struct aggregate_counts counts;
 };
 
@@ -201,6 +204,18 @@ int aggregate_send(struct aggregate *aggregate, uint32_t endpoint,
 int aggregate_may_owe(struct aggregate *aggregate);
 /* In the next pass it is looked what can be done that could not be. */
 void aggregate_retry_later(struct aggregate *aggregate);
+
+/* nodes.c: NULL: there is none */
+struct aggregate_node *aggregate_nodes_first(const struct aggregate *aggregate, uint64_t identity);
+/* Another one of the same geometry. */
+struct aggregate_node *aggregate_nodes_next(const struct aggregate_node *node);
+/* By the name of its tree, and its vertex there. */
+struct aggregate_node *aggregate_nodes_find(const struct aggregate *aggregate,
+                                            const struct aggregate_wire *wire);
+bool aggregate_node_is_of(const struct aggregate_node *node, const struct aggregate_wire *tree);
+/* 0 or -ENOMEM */
+int aggregate_nodes_add(struct aggregate_node *node);
+void aggregate_nodes_remove(struct aggregate_node *node);
 
 /* node.c: what arrives for nodes, and what members here have to say */
 int aggregate_node_describe(struct aggregate_member *member, const struct aggregate_tree *tree,
@@ -268,12 +283,10 @@ const struct aggregate_slot *aggregate_slots_find(const struct aggregate_node *n
 struct aggregate_member *aggregate_member_of(struct group *group);
 /* Of a geometry's group, or of one of its sub-groups. NULL: there is none, not yet or not any
  * more. */
-struct aggregate_member *aggregate_find_term(const struct aggregate *aggregate,
-                                             const struct group *top, uint32_t channel,
+struct aggregate_member *aggregate_find_term(const struct group *top, uint32_t channel,
                                              uint32_t term);
 /* The group has gone past this term, and will not join in it any more. */
-bool aggregate_is_past(const struct aggregate *aggregate, const struct group *top, uint32_t channel,
-                       uint32_t term);
+bool aggregate_is_past(const struct group *top, uint32_t channel, uint32_t term);
 /* Around all that uses terms; those that are over go at the end. */
 void aggregate_enter(struct aggregate *aggregate);
 void aggregate_exit(struct aggregate *aggregate);

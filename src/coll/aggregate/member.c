@@ -183,12 +183,12 @@ static void on_ask(struct aggregate *aggregate, struct group *top,
             answer(aggregate, wire, origin, false);
         return;
     }
-    if (aggregate_is_past(aggregate, top, wire->channel, wire->term)) {
+    if (aggregate_is_past(top, wire->channel, wire->term)) {
         answer_past(aggregate, wire, origin);
         return;
     }
     aggregate_nodes_repeat(aggregate, wire);
-    member = aggregate_find_term(aggregate, top, wire->channel, wire->term);
+    member = aggregate_find_term(top, wire->channel, wire->term);
     if (member != NULL && member->state == AGGREGATE_JOINING)
         aggregate_member_join(member);
     if (member != NULL &&
@@ -241,7 +241,7 @@ void aggregate_member_down(struct aggregate *aggregate, const struct aggregate_w
         return;
     }
     if (top != NULL)
-        member = aggregate_find_term(aggregate, top, wire->channel, wire->term);
+        member = aggregate_find_term(top, wire->channel, wire->term);
     if (member == NULL || member->parent.vertex == AGGREGATE_NONE ||
         member->parent.endpoint != origin)
         return;

@@ -209,6 +209,7 @@ void aggregate_detach(struct aggregate *aggregate)
         return;
     list_for_each_safe (item, following, &aggregate->nodes)
         aggregate_node_free(list_entry(item, struct aggregate_node, link));
+    u64map_finish(&aggregate->first);
     list_remove(&aggregate->retry.link);
     free(aggregate->owed);
     free(aggregate);

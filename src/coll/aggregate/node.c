@@ -55,31 +55,10 @@ static uint32_t mark_of(uint32_t endpoint)
 
 /* ---- making ---- */
 
-static bool is_of(const struct aggregate_node *node, const struct aggregate_wire *wire)
-{
-    return node->identity == wire->identity && node->channel == wire->channel &&
-           node->term == wire->term;
-}
-
-/* By the name of its tree and its vertex there. */
-static struct aggregate_node *node_find(struct aggregate *aggregate,
-                                        const struct aggregate_wire *wire)
-{
-    struct list *item;
-
-    list_for_each (item, &aggregate->nodes) {
-        struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
-
-        if (is_of(node, wire) && node->vertex == wire->vertex)
-            return node;
-    }
-    return NULL;
-}
-
 static struct aggregate_node *node_get(struct aggregate *aggregate,
                                        const struct aggregate_wire *wire)
 {
-    struct aggregate_node *node = node_find(aggregate, wire);
+    struct aggregate_node *node = aggregate_nodes_find(aggregate, wire);
 
     if (node != NULL)
         return node;
@@ -95,8 +74,10 @@ static struct aggregate_node *node_get(struct aggregate *aggregate,
     node->window = (uint32_t)option_int(OPT_COLL_AGGREGATE_WINDOW);
     node->room = (uint32_t)option_bytes(OPT_COLL_AGGREGATE_SEGMENT);
     list_init(&node->failures);
-    list_push_front(&aggregate->nodes, &node->link);
-    return node;
+    if (aggregate_nodes_add(node) == 0)
+        return node;
+    free(node);
+    return NULL;
 }
 
 static void release_slots(struct aggregate_node *node)
@@ -112,7 +93,7 @@ void aggregate_node_free(struct aggregate_node *node)
     release_slots(node);
     while ((item = list_pop_front(&node->failures)) != NULL)
         aggregate_failure_free(node, list_entry(item, struct aggregate_failure, link));
-    list_remove(&node->link);
+    aggregate_nodes_remove(node);
     free(node);
 }
 
@@ -125,7 +106,7 @@ static bool awaits_host(const struct aggregate_node *node)
     if (node->described)
         return false;
     if (top != NULL)
-        return !aggregate_is_past(node->aggregate, top, node->channel, node->term);
+        return !aggregate_is_past(top, node->channel, node->term);
     return node->term != 0 && geometry_is_known(context, node->identity);
 }
 
@@ -307,12 +288,10 @@ static void ask(const struct aggregate_node *node, uint32_t endpoint, uint32_t p
 
 void aggregate_nodes_repeat(struct aggregate *aggregate, const struct aggregate_wire *question)
 {
-    struct list *item;
+    const struct aggregate_node *node = aggregate_nodes_first(aggregate, question->identity);
 
-    list_for_each (item, &aggregate->nodes) {
-        const struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
-
-        if (!is_of(node, question) || !node->described || node->is_root ||
+    for (; node != NULL; node = aggregate_nodes_next(node)) {
+        if (!aggregate_node_is_of(node, question) || !node->described || node->is_root ||
             node->parent.vertex != question->vertex)
             continue;
         if (node->state == AGGREGATE_JOINED)
@@ -395,25 +374,20 @@ static void on_leave(struct aggregate_node *node, struct aggregate_child *child)
 void aggregate_nodes_leave(struct aggregate *aggregate, const struct aggregate_member *member)
 {
     const struct aggregate_wire name = aggregate_wire_of(member, AGGREGATE_LEAVE, 0);
-    struct list *item;
+    struct aggregate_node *node = aggregate_nodes_first(aggregate, name.identity);
 
-    list_for_each (item, &aggregate->nodes) {
-        struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
-
-        if (node->described && is_of(node, &name))
+    for (; node != NULL; node = aggregate_nodes_next(node))
+        if (node->described && aggregate_node_is_of(node, &name))
             stop(node, member->state == AGGREGATE_REFUSED ? 0 : AGGREGATE_LEFT);
-    }
 }
 
 void aggregate_nodes_pass(struct aggregate *aggregate, const struct group *top)
 {
-    struct list *item, *following;
+    struct aggregate_node *node = aggregate_nodes_first(aggregate, top->identity), *next;
 
-    list_for_each_safe (item, following, &aggregate->nodes) {
-        struct aggregate_node *node = list_entry(item, struct aggregate_node, link);
-
-        if (node->described || node->identity != top->identity ||
-            !aggregate_is_past(aggregate, top, node->channel, node->term))
+    for (; node != NULL; node = next) {
+        next = aggregate_nodes_next(node);
+        if (node->described || !aggregate_is_past(top, node->channel, node->term))
             continue;
         refuse(node, 0);
         free_if_alone(node);
@@ -472,7 +446,7 @@ static struct aggregate_node *node_joined(struct aggregate *aggregate,
     const struct group *top = geometry_find(aggregate->context, wire->identity);
 
     if (node != NULL && !node->described && top != NULL &&
-        aggregate_is_past(aggregate, top, node->channel, node->term))
+        aggregate_is_past(top, node->channel, node->term))
         refuse(node, 0);
     return node;
 }
@@ -546,7 +520,7 @@ int aggregate_node_join(struct aggregate *aggregate, const struct aggregate_wire
 void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire *wire,
                        uint32_t origin, const void *data, size_t bytes)
 {
-    struct aggregate_node *node = node_find(aggregate, wire);
+    struct aggregate_node *node = aggregate_nodes_find(aggregate, wire);
     struct aggregate_child *child;
 
     if (node == NULL)
@@ -573,7 +547,7 @@ void aggregate_node_up(struct aggregate *aggregate, const struct aggregate_wire 
 void aggregate_node_down(struct aggregate *aggregate, const struct aggregate_wire *wire,
                          uint32_t origin, const void *data, size_t bytes)
 {
-    struct aggregate_node *node = node_find(aggregate, wire);
+    struct aggregate_node *node = aggregate_nodes_find(aggregate, wire);
     const struct aggregate_failure failure = failure_of(wire);
 
     if (node == NULL || !node->described || node->is_root || node->parent.endpoint != origin)

@@ -2,7 +2,8 @@
  * Terms of a group at a member: which one a run is in, and how the member joins, leaves, and moves
  * on.
  *
- * The terms of a group that are here are in a list in their order, and the first one only has been
+ * The terms of a group that are here are in a list in their order, together with those of other
+ * groups of the geometry, however many geometries there are. Of a group only the first one has been
  * joined: others wait until its runs have ended, and it has been left, so that what it has is free
  * for them. A term is freed when nobody is inside: everything that uses terms enters before.
  */
@@ -85,8 +86,12 @@ static int join(struct aggregate_member *member)
 
 /* ---- terms ---- */
 
-struct aggregate_member *aggregate_find_term(const struct aggregate *aggregate,
-                                             const struct group *top, uint32_t channel,
+static struct aggregate_member *member_at(struct list *item)
+{
+    return list_entry(item, struct aggregate_member, together);
+}
+
+struct aggregate_member *aggregate_find_term(const struct group *top, uint32_t channel,
                                              uint32_t term)
 {
     const struct group *group = channel == 0 ? top : top->state->subs[channel];
@@ -98,49 +103,37 @@ struct aggregate_member *aggregate_find_term(const struct aggregate *aggregate,
     current = group->state->aggregate;
     if (likely(current != NULL && current->term == term))
         return current;
-    list_for_each (item, &aggregate->members) {
-        struct aggregate_member *member = list_entry(item, struct aggregate_member, link);
-
-        if (member->group == group && member->term == term)
-            return member;
-    }
+    list_for_each (item, &top->state->terms)
+        if (member_at(item)->group == group && member_at(item)->term == term)
+            return member_at(item);
     return NULL;
 }
 
 /* Sub-groups, made or not, are in the term of the geometry. */
-bool aggregate_is_past(const struct aggregate *aggregate, const struct group *top, uint32_t channel,
-                       uint32_t term)
+bool aggregate_is_past(const struct group *top, uint32_t channel, uint32_t term)
 {
-    return term < top->state->term && aggregate_find_term(aggregate, top, channel, term) == NULL;
+    return term < top->state->term && aggregate_find_term(top, channel, term) == NULL;
 }
 
-static struct aggregate_member *first_of(const struct aggregate *aggregate,
-                                         const struct group *group)
+static struct aggregate_member *first_of(const struct group *group)
 {
     struct list *item;
 
-    list_for_each (item, &aggregate->members) {
-        struct aggregate_member *member = list_entry(item, struct aggregate_member, link);
-
-        if (member->group == group)
-            return member;
-    }
+    list_for_each (item, &group->state->top->state->terms)
+        if (member_at(item)->group == group)
+            return member_at(item);
     return NULL;
 }
 
-/* Of the geometry's group, or of one of its sub-groups. */
-static struct aggregate_member *first_below(const struct aggregate *aggregate,
-                                            const struct group *top)
+static void remove_member(struct aggregate_member *member)
 {
-    struct list *item;
+    struct coll_state *state = member->group->state;
 
-    list_for_each (item, &aggregate->members) {
-        struct aggregate_member *member = list_entry(item, struct aggregate_member, link);
-
-        if (member->group->state->top == top)
-            return member;
-    }
-    return NULL;
+    if (state->aggregate == member)
+        state->aggregate = NULL;
+    list_remove(&member->link);
+    list_remove(&member->together);
+    free(member);
 }
 
 /* Without runs. */
@@ -152,10 +145,7 @@ static void leave(struct aggregate_member *member)
 
     aggregate_nodes_leave(aggregate, member);
     aggregate_member_up(member, &wire);
-    list_remove(&member->link);
-    if (group->state->aggregate == member)
-        group->state->aggregate = NULL;
-    free(member);
+    remove_member(member);
     aggregate_nodes_pass(aggregate, group->state->top);
 }
 
@@ -182,7 +172,7 @@ static bool settle_one(struct aggregate *aggregate)
             leave(member);
             return true;
         }
-        if (member->state == AGGREGATE_EARLY && first_of(aggregate, member->group) == member &&
+        if (member->state == AGGREGATE_EARLY && first_of(member->group) == member &&
             join_late(member))
             return true;
     }
@@ -209,13 +199,9 @@ static void end_terms(struct aggregate *aggregate, const struct group *top)
 {
     struct list *item;
 
-    list_for_each (item, &aggregate->members) {
-        struct aggregate_member *member = list_entry(item, struct aggregate_member, link);
-
-        if (member->group->state->top != top)
-            continue;
-        member->over = aggregate->unsettled = true;
-        member->group->state->aggregate = NULL;
+    list_for_each (item, &top->state->terms) {
+        member_at(item)->over = aggregate->unsettled = true;
+        member_at(item)->group->state->aggregate = NULL;
     }
 }
 
@@ -251,15 +237,14 @@ struct aggregate_member *aggregate_member_of(struct group *group)
     member->window = wished ? AGGREGATE_WINDOW_MAX : 0;
     member->room = (uint32_t)option_bytes(OPT_COLL_AGGREGATE_SEGMENT);
     list_init(&member->runs);
-    if (first_of(aggregate, group) != NULL)
+    if (first_of(group) != NULL)
         member->state = AGGREGATE_EARLY;
     list_push_back(&aggregate->members, &member->link);
+    list_push_back(&group->state->top->state->terms, &member->together);
     group->state->aggregate = member;
     if (member->state == AGGREGATE_EARLY || join(member) == 0)
         return member;
-    list_remove(&member->link);
-    group->state->aggregate = NULL;
-    free(member);
+    remove_member(member);
     return NULL;
 }
 
@@ -287,11 +272,10 @@ int aggregate_prepare(struct group *group)
 
 void aggregate_group_closed(struct group *group)
 {
-    struct aggregate *aggregate = group->context->coll->aggregate;
-    struct aggregate_member *member;
+    struct list *item;
 
     group->state->term = TERM_LAST;
-    while ((member = first_below(aggregate, group)) != NULL)
-        leave(member);
-    aggregate_nodes_pass(aggregate, group);
+    while ((item = list_first(&group->state->terms)) != NULL)
+        leave(member_at(item));
+    aggregate_nodes_pass(group->context->coll->aggregate, group);
 }
