@@ -55,9 +55,10 @@
 #define ARENA_BUFFERS 4u
 #define ARENA_INLINE 56u /* bytes of data beside a counter */
 #define ARENA_OVER UINT64_MAX
-#define ARENA_RADIX 16u    /* at most, of a tree */
-#define ARENA_RELAYS 8u    /* at most */
-#define ARENA_BUCKETS 128u /* a table to find them in; programs have had thousands */
+#define ARENA_MEMBERS 0x3fffu /* at most */
+#define ARENA_RADIX 16u       /* at most, of a tree */
+#define ARENA_RELAYS 8u       /* at most */
+#define ARENA_BUCKETS 128u    /* a table to find them in; programs have had thousands */
 
 /* Stamps: the tick after which, and what was believed of it. */
 #define ARENA_CHECK_BITS 16

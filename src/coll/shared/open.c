@@ -195,6 +195,8 @@ static int allocate(struct arena *arena)
 
     if (device == NULL)
         return -ENODEV;
+    if (arena->size > ARENA_MEMBERS)
+        return -ENOSPC;
     arena_reap(shared);
     if (arena_is_wide(arena->crowded, arena->size))
         error = allocate_wide(arena, device);

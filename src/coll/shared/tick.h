@@ -32,12 +32,18 @@ static inline bool shared_has_error(const struct shared_machine *machine)
     return machine->failure != PAMI_SUCCESS && machine->failure != PAMI_INVAL;
 }
 
-/* What others read instead of the stamp of a machine that has failed, or whose stamps differ. */
+/* What others read instead of this stamp when the collective has failed. */
+static inline uint64_t shared_failed(uint64_t stamp, bool error)
+{
+    uint64_t tick = stamp & ~(ARENA_CHECK_MASK | ARENA_DISAGREE);
+
+    return tick | (error ? ARENA_FAILED_ELSEWHERE : ARENA_DISAGREE);
+}
+
+/* The same of a machine that has failed. */
 static inline uint64_t shared_failure_stamp(const struct shared_machine *machine)
 {
-    uint64_t tick = machine->stamp & ~(ARENA_CHECK_MASK | ARENA_DISAGREE);
-
-    return tick | (shared_has_error(machine) ? ARENA_FAILED_ELSEWHERE : ARENA_DISAGREE);
+    return shared_failed(machine->stamp, shared_has_error(machine));
 }
 
 /* The own slot of the next segment may be written, and with the first one the own lines. */
@@ -75,7 +81,7 @@ bool shared_is_counted(const struct shared_machine *machine);
 /* True: complete. */
 bool shared_run_counted(struct shared_machine *machine);
 
-/* The last one of a tick combines for all, or tells all that they disagree. */
+/* The last one of a tick combines for all, or tells all that one of them has failed. */
 void shared_arrive(struct shared_machine *machine, uint64_t tick);
 
 /* ---- tree.c ---- */
