@@ -7,6 +7,7 @@
  * Run: tasks=2,5,8 nodes=1,2 env="PAMI_COLL_SEGMENT=64" timeout=120
  * Run: tasks=7 nodes=2 env="PAMI_COLL_SEGMENT=64 PAMI_COLL_LEVELS=node:2,core:2" timeout=120
  * Run: tasks=5 env="PAMI_COLL_SEGMENT=64 PAMI_COLL_SHARED_BYTES=0" timeout=120
+ * Run: tasks=4,8 env="PAMI_YIELD=always PAMI_COLL_SHARED_RELAY=1" timeout=120
  */
 #include "coll_oracle.h"
 

@@ -322,7 +322,7 @@ static bool reads_later(const struct shared_run *run)
         call->kind == SHARED_REDUCE || call->kind == SHARED_GATHER || call->kind == SHARED_GATHERV;
 
     return !sends || call->root == run->machine.group->rank || !shared_is_next(&run->shared) ||
-           run->shared.way == TREE;
+           run->shared.way == TREE || run->shared.relayed;
 }
 
 /* The first run that has the arena may be behind others that have failed for want of it, and that
