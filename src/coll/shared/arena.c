@@ -49,32 +49,15 @@ static bool make_scratch(struct shared *shared)
     return shared->scratch[0] != NULL && shared->scratch[1] != NULL;
 }
 
-/* A member, or who was the last to go. */
-static void say_gone(struct arena *arena)
-{
-    uint32_t mark = arena->shared->context->coll->gone;
-
-    for (uint32_t i = 0; arena->lost && i < arena->size; i++)
-        if (arena->left[i])
-            mark = endpoint_task(arena->endpoints[i]) + 1;
-    if (mark != 0)
-        atomic_store_explicit(&arena_head(arena)->segments, mark, memory_order_relaxed);
-}
-
 /* Its stores are visible by now. It may have finished before this member has. Without its leader
- * nobody knows whether others use an arena that is being opened: if they do, they have it from here
- * that this member will not come. */
+ * nobody knows whether others use an arena that is being opened: if they do, they hear by messages
+ * that this member will not come. The memory may have become another block of the leader's. */
 static void member_has_left(struct arena *arena, uint32_t member)
 {
     arena->left[member] = arena->lost = true;
     gone_note(arena->shared->context, endpoint_task(arena->endpoints[member]) + 1);
-    if (arena->state == ARENA_OPENING && member == 0) {
+    if (arena->state == ARENA_OPENING && member == 0)
         arena->state = ARENA_LOST;
-        if (arena->memory != NULL) {
-            say_gone(arena);
-            atomic_store_explicit(&arena_head(arena)->count, 1, memory_order_release);
-        }
-    }
     if (!list_empty(&arena->machines))
         shared_poll_later(arena);
 }
@@ -161,10 +144,16 @@ struct arena *arena_get(struct group *group)
     return arena;
 }
 
+/* A member, or who was the last to go. */
 void arena_say_gone(struct arena *arena)
 {
-    if (arena->state == ARENA_READY)
-        say_gone(arena);
+    uint32_t mark = arena->shared->context->coll->gone;
+
+    for (uint32_t i = 0; arena->lost && i < arena->size; i++)
+        if (arena->left[i])
+            mark = endpoint_task(arena->endpoints[i]) + 1;
+    if (mark != 0 && arena->state == ARENA_READY)
+        atomic_store_explicit(&arena_head(arena)->segments, mark, memory_order_relaxed);
 }
 
 uint32_t arena_gone(const struct arena *arena)
