@@ -40,6 +40,7 @@ struct trace;
 struct region_table;
 struct am;
 struct shared;
+struct arena_rest;
 
 /* Endpoints: the task below, the context's offset above; (task, 0) is the task itself, and every
  * valid endpoint is a non-negative int. */
@@ -96,7 +97,8 @@ struct client_core {
     atomic_uint mover_uses;                     /* contexts that are just calling it */
     struct geometry_client *geometry;           /* of floor geometry */
     struct choice_list *choices; /* of floor coll: the job's table of algorithms, see tuned.h */
-    struct client *client;       /* the whole, for floor 6 */
+    _Atomic(struct arena_rest *) arena_rests; /* of src/coll/shared: blocks left by contexts */
+    struct client *client;                    /* the whole, for floor 6 */
 };
 
 /* The device whose shared heap the tasks of this node use, NULL: none has one. */

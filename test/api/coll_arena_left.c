@@ -3,8 +3,11 @@
  *
  *     coll_arena_left lost     one that is still being opened: the leader gives the memory to the
  *                              program, and nobody writes there any more
+ *     coll_arena_left lives    one that others use when the leader destroys its contexts: it is
+ *                              free again in a later life of these
  *
  * Run: tasks=4 args="lost" env="PAMI_COLL_ASK=0.02"
+ * Run: tasks=3,4 args="lives" env="PAMI_YIELD=always PAMI_HEAP_BYTES=64M" timeout=60
  */
 #include <pami/pamix.h>
 
@@ -13,7 +16,9 @@
 enum {
     BLOCKS = 16,
     BLOCK = 1 << 20,
-    FILL = 0x5a
+    FILL = 0x5a,
+    LIVES = 30, /* would need twice the heap */
+    ROOM = 32 << 20
 };
 
 static struct job job;
@@ -79,12 +84,30 @@ static void lost(void)
     }
 }
 
+/* The first task leads the arena of the world, and is the first to destroy its context. */
+static void lives(void)
+{
+    for (int i = 0; i < LIVES; i++) {
+        CHECK(coll_total(&job, world_of(&job), 1) == (int)job.tasks);
+        if (job.task != 0)
+            test_sleep(0.02);
+        CHECK_OK(PAMI_Context_destroyv(job.context, 1));
+        CHECK_OK(PAMI_Context_createv(job.client, NULL, 0, job.context, 1));
+    }
+    CHECK(coll_total(&job, world_of(&job), 1) == (int)job.tasks);
+    if (job.task == 0)
+        CHECK_OK(PAMIX_Mem_free(job.client, allocate(ROOM)));
+    CHECK_OK(PAMI_Context_destroyv(job.context, 1));
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);
     job_start(&job, "coll-arena-left", 1);
-    CHECK(strcmp(argv[1], "lost") == 0);
-    lost();
+    if (strcmp(argv[1], "lost") == 0)
+        lost();
+    else
+        lives();
     CHECK_OK(PAMI_Client_destroy(&job.client));
     return 0;
 }

@@ -6,7 +6,8 @@
  * everything in the arena fails, with word to everybody.
  *
  * When a group goes, members forget its arenas at once, and say so by a DONE counter that
- * nothing exceeds; the leader keeps the memory until every member has, or has gone.
+ * nothing exceeds; the leader keeps the memory until every member has, or has gone. If its context
+ * goes before that, the client keeps it, and any other context of the client frees it.
  */
 #include "coll/shared/arena.h"
 
@@ -212,24 +213,84 @@ void arena_drop(struct arena *arena)
     arena_free(arena);
 }
 
-bool arena_may_go(const struct arena *arena)
+static bool is_over(const struct arena *arena, uint32_t member)
 {
-    if (arena->owes)
-        return false;
+    return atomic_load_explicit(&arena_done(arena, member)->count, memory_order_acquire) /* A5 */ ==
+           ARENA_OVER;
+}
+
+/* No other member uses its block. */
+static bool is_unused(const struct arena *arena)
+{
     if (arena->block == NULL || arena->state != ARENA_READY)
         return true;
     for (uint32_t i = 0; i < arena->size; i++)
-        if (i != arena->rank && !arena->left[i] &&
-            atomic_load_explicit(&arena_done(arena, i)->count, memory_order_acquire) /* A5 */ !=
-                ARENA_OVER)
+        if (i != arena->rank && !arena->left[i] && !is_over(arena, i))
             return false;
     return true;
+}
+
+bool arena_may_go(const struct arena *arena)
+{
+    return !arena->owes && is_unused(arena);
+}
+
+/* ---- blocks whose leader's context has gone ---- */
+
+static void push_rest(struct client_core *core, struct arena_rest *rest)
+{
+    rest->next = atomic_load_explicit(&core->arena_rests, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&core->arena_rests, &rest->next, rest,
+                                                  memory_order_release, memory_order_relaxed))
+        continue;
+}
+
+/* The client has the block, until all members are done with it. */
+static void leave_rest(struct arena *arena)
+{
+    struct arena_rest *rest = arena->block;
+
+    for (uint32_t i = 0; i < arena->size; i++)
+        if (arena->left[i])
+            atomic_store_explicit(&arena_done(arena, i)->count, ARENA_OVER, memory_order_relaxed);
+    rest->size = arena->size;
+    arena->block = NULL;
+    push_rest(arena->shared->context->core, rest);
+}
+
+static bool rest_may_go(struct arena_rest *rest)
+{
+    const struct arena arena = {.memory = (char *)rest, .size = rest->size};
+
+    for (uint32_t i = 0; i < arena.size; i++)
+        if (!is_over(&arena, i))
+            return false;
+    return true;
+}
+
+/* Contexts may be here at the same time: each takes all that there are. */
+static void free_rests(struct client_core *core)
+{
+    struct device *device = core_heap_device(core);
+    struct arena_rest *rest, *next;
+
+    if (likely(atomic_load_explicit(&core->arena_rests, memory_order_relaxed) == NULL))
+        return;
+    rest = atomic_exchange_explicit(&core->arena_rests, NULL, memory_order_acquire);
+    for (; rest != NULL; rest = next) {
+        next = rest->next;
+        if (rest_may_go(rest))
+            device->ops->heap_free(device, rest);
+        else
+            push_rest(core, rest);
+    }
 }
 
 void arena_reap(struct shared *shared)
 {
     struct list *item, *following;
 
+    free_rests(shared->context->core);
     list_for_each_safe (item, following, &shared->arenas) {
         struct arena *arena = list_entry(item, struct arena, link);
 
@@ -292,9 +353,8 @@ void shared_detach(struct context *context)
         struct arena *arena = list_entry(shared->arenas.next, struct arena, link);
 
         shared_drop(arena);
-        /* Neighbours may still read: the pages go with the client. */
-        if (!arena_may_go(arena))
-            arena->block = NULL;
+        if (!is_unused(arena))
+            leave_rest(arena);
         arena_drop(arena);
     }
     arena_opening_finish(shared);

@@ -112,6 +112,15 @@ struct arena_line {
 
 _Static_assert(sizeof(struct arena_line) == CACHE_LINE, "one writer per cache line");
 
+/* The first line of a block that the leader's context has left behind. */
+struct arena_rest {
+    uint64_t words[2]; /* counters, as in struct arena_line: others may still write them */
+    struct arena_rest *next;
+    uint32_t size; /* members */
+};
+
+_Static_assert(sizeof(struct arena_rest) <= CACHE_LINE, "as in front of the lines");
+
 enum arena_state {
     ARENA_OPENING,
     ARENA_READY,
@@ -407,7 +416,7 @@ void arena_say_broken(struct arena *arena);
 void arena_opening_init(struct shared *shared);
 void arena_opening_finish(struct shared *shared);
 
-/* Drop those whose group has gone on all members. */
+/* Drop those whose group has gone on all members, and blocks that contexts have left behind. */
 void arena_reap(struct shared *shared);
 
 /* Look at the arena in every pass until nothing is to be done any more. */
