@@ -15,7 +15,9 @@
  *
  * A counter is a stamp: tick + 1, and below it a check of what the member believes the collective
  * to be. Who reads the stamp of a member with another check knows that they disagree, and fails;
- * its tick is over then as any other, so what comes after it is not touched.
+ * its tick is over then as any other, so what comes after it is not touched. Stamps have 48 bits of
+ * tick, and a collective of a geometry takes GROUP_BLOCK + 1 of them: 1.1e12 collectives, two days
+ * of nothing but the shortest.
  *
  *   A1  a member writes its slot, then stores its POST stamp, or the number of segments that are
  *       there                                                    (release)
