@@ -46,9 +46,11 @@ static void go_on(struct chain *chain)
         chain->again = false;
         if (chain->result != PAMI_SUCCESS) {
             uint32_t from = chain->next;
+            char *text = compose_text();
 
             chain->next = chain->count;
             give_up_from(chain, from, chain->result);
+            compose_say(chain->result, text);
         }
         if (chain->next == chain->count) {
             chain->inside = false;

@@ -15,8 +15,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "coll/machine.h"
+#include "util/error.h"
 
 /* Links run in the order given; `count` may be 0. NULL: out of memory, and the links stay the
  * caller's. `group` is only where the machine belongs to a context. */
@@ -25,8 +27,9 @@ struct machine *chain_make(struct group *group, struct machine *const links[], u
 /* A chain that has not been started, but for its links. */
 void chain_unmake(struct machine *chain);
 
-/* Bind `stage` to segment `index`: a reset. 0 or negative errno. Local. */
-typedef int pipeline_bind_function(void *cookie, struct machine *stage, uint32_t index);
+/* Bind `stage` to segment `index`: a reset. Anything but PAMI_SUCCESS, with a text, ends the
+ * pipeline with it. Local. */
+typedef pami_result_t pipeline_bind_function(void *cookie, struct machine *stage, uint32_t index);
 
 /*
  * Runs segments 0 .. segments - 1, segment i on stages[i % count], so that at most `count` are in
@@ -52,6 +55,25 @@ static inline void compose_number(struct machine *machine)
     if (machine->numbers == 0)
         machine->ops->reserve(machine, 1);
     machine->numbers--;
+}
+
+/* What is given up after a failure has texts of its own: the one of the failure, for compose_say.
+ * NULL: out of memory. */
+static inline char *compose_text(void)
+{
+    char *text = malloc(ERROR_TEXT_MAX);
+
+    if (text != NULL)
+        PAMI_Error_text(text, ERROR_TEXT_MAX);
+    return text;
+}
+
+/* Makes it this thread's again, and frees it. */
+static inline void compose_say(pami_result_t result, char *text)
+{
+    if (text != NULL)
+        error_set(result, "%s", text);
+    free(text);
 }
 
 /* True for a chain or a pipeline that is running. */

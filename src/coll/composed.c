@@ -15,6 +15,7 @@
 #include "coll/compose.h"
 #include "coll/flow.h"
 #include "coll/select.h"
+#include "util/error.h"
 #include "util/option.h"
 
 #define PARTS 2
@@ -182,16 +183,22 @@ static uint32_t segments_of(const struct composed *composed)
     return (uint32_t)((bytes + composed->segment - 1) / composed->segment);
 }
 
-static int bind_segment(void *cookie, struct machine *stage, uint32_t index)
+static int bind_segment(struct composed *composed, uint32_t index)
 {
-    struct composed *composed = cookie;
     uint64_t offset = composed->segment * index;
     uint64_t left = composed->whole.bytes - offset;
 
-    (void)stage;
     if (composed->segment == 0 || left < composed->segment)
         return bind_stage(composed, index % composed->stages, offset, left);
     return bind_stage(composed, index % composed->stages, offset, composed->segment);
+}
+
+static pami_result_t bind_next(void *cookie, struct machine *stage, uint32_t index)
+{
+    (void)stage;
+    if (likely(bind_segment(cookie, index) == 0))
+        return PAMI_SUCCESS;
+    return error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory");
 }
 
 static void inner_done(struct machine *inner, pami_result_t result)
@@ -311,7 +318,7 @@ static struct machine *make_inner(struct composed *composed)
     composed->stages = composed->segment == 0 ? 1 : segments < STAGES ? segments : STAGES;
     for (uint32_t i = 0; i < composed->stages; i++) {
         chains[i] = NULL;
-        if (bind_segment(composed, NULL, i) == 0)
+        if (bind_segment(composed, i) == 0)
             chains[i] = chain_make(group, composed->parts[i], PARTS);
         if (chains[i] == NULL) {
             drop_parts(composed, i);
@@ -321,7 +328,7 @@ static struct machine *make_inner(struct composed *composed)
     }
     if (composed->segment == 0)
         return chains[0];
-    inner = pipeline_make(group, chains, composed->stages, segments, bind_segment, composed);
+    inner = pipeline_make(group, chains, composed->stages, segments, bind_next, composed);
     if (inner == NULL)
         drop_chains(chains, composed->stages);
     return inner;

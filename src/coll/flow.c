@@ -273,10 +273,10 @@ static void inner_done(struct machine *inner, pami_result_t result)
 }
 
 /* Segments are bound when they are made. */
-static int bind_nothing(void *cookie, struct machine *stage, uint32_t index)
+static pami_result_t bind_nothing(void *cookie, struct machine *stage, uint32_t index)
 {
     (void)cookie, (void)stage, (void)index;
-    return 0;
+    return PAMI_SUCCESS;
 }
 
 /* Chains around all links, and what runs them. The links are taken over when all has worked. */

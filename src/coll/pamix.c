@@ -269,15 +269,12 @@ pami_result_t PAMIX_Chain_create(pami_context_t context, pamix_machine_t links[]
                               chain_make(user->group, machines, (uint32_t)count), chain);
 }
 
-static int bind_segment(void *cookie, struct machine *stage, uint32_t index)
+static pami_result_t bind_segment(void *cookie, struct machine *stage, uint32_t index)
 {
     struct user *user = cookie;
 
     (void)stage;
-    return user->segment(user->parts[index % user->count], index, user->segment_cookie) ==
-                   PAMI_SUCCESS
-               ? 0
-               : -EINVAL;
+    return user->segment(user->parts[index % user->count], index, user->segment_cookie);
 }
 
 pami_result_t PAMIX_Pipeline_create(pami_context_t context, pamix_machine_t stages[], size_t count,

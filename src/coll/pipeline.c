@@ -22,8 +22,9 @@ struct pipeline {
     uint32_t segments, next; /* segment to start */
     uint32_t busy;           /* stages */
     uint32_t count;
-    uint32_t window; /* busy stages at most; 0: all */
-    pami_result_t result;
+    uint32_t window;      /* busy stages at most; 0: all */
+    pami_result_t result; /* the first failure, */
+    char *text;           /* owned: and its text */
     pipeline_bind_function *bind;
     void *cookie;
     struct stage stages[];
@@ -32,6 +33,14 @@ struct pipeline {
 static struct pipeline *pipeline_of(struct machine *machine)
 {
     return container_of(machine, struct pipeline, machine);
+}
+
+static void fail(struct pipeline *pipeline, pami_result_t result)
+{
+    if (pipeline->result != PAMI_SUCCESS)
+        return;
+    pipeline->result = result;
+    pipeline->text = compose_text();
 }
 
 /* The segments that will not be started: others must not wait for them. */
@@ -52,13 +61,16 @@ static void give_up_rest(struct pipeline *pipeline)
 
 static void start_segments(struct pipeline *pipeline)
 {
+    pami_result_t result;
+
     while (pipeline->next < pipeline->segments && pipeline->result == PAMI_SUCCESS) {
         struct stage *stage = &pipeline->stages[pipeline->next % pipeline->count];
 
         if (stage->busy || (pipeline->window != 0 && pipeline->busy >= pipeline->window))
             return;
-        if (pipeline->bind(pipeline->cookie, stage->machine, pipeline->next) != 0) {
-            pipeline->result = PAMI_ENOMEM;
+        result = pipeline->bind(pipeline->cookie, stage->machine, pipeline->next);
+        if (unlikely(result != PAMI_SUCCESS)) {
+            fail(pipeline, result);
             return;
         }
         pipeline->next++;
@@ -94,6 +106,10 @@ static void go_on(struct pipeline *pipeline)
         return;
     pipeline->running = false;
     coll_ends(pipeline->machine.group);
+    if (unlikely(pipeline->text != NULL)) {
+        compose_say(pipeline->result, pipeline->text);
+        pipeline->text = NULL;
+    }
     pipeline->machine.done(&pipeline->machine, pipeline->result);
 }
 
@@ -104,8 +120,8 @@ static void stage_done(struct machine *machine, pami_result_t result)
 
     stage->busy = false;
     pipeline->busy--;
-    if (result != PAMI_SUCCESS && pipeline->result == PAMI_SUCCESS)
-        pipeline->result = result;
+    if (unlikely(result != PAMI_SUCCESS))
+        fail(pipeline, result);
     if (pipeline->inside)
         pipeline->again = true;
     else
@@ -155,8 +171,7 @@ static void give_up(struct machine *machine, pami_result_t result)
         give_up_rest(pipeline);
         return;
     }
-    if (pipeline->result == PAMI_SUCCESS)
-        pipeline->result = result;
+    fail(pipeline, result);
     pipeline->inside = true;
     give_up_busy(pipeline);
     pipeline->inside = inside;
@@ -170,6 +185,7 @@ static void release(struct machine *machine)
 
     for (uint32_t i = 0; i < pipeline->count; i++)
         pipeline->stages[i].machine->ops->release(pipeline->stages[i].machine);
+    free(pipeline->text);
     free(pipeline);
 }
 

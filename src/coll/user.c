@@ -130,9 +130,17 @@ static void simple_start(struct machine *machine)
     look_at_flight(user, number);
 }
 
-static void simple_give_up(struct machine *machine, pami_result_t result)
+/* A segment function ends its pipeline with any result: PAMI_INVAL is told to other members, who
+ * have other arguments then; the rest is this member's own, and some mean something else below. */
+static pami_result_t reason(pami_result_t result)
+{
+    return result == PAMI_INVAL || result == PAMI_ENOMEM ? result : PAMI_ERROR;
+}
+
+static void simple_give_up(struct machine *machine, pami_result_t why)
 {
     struct user *user = user_of(machine);
+    pami_result_t result = reason(why);
     uint64_t number;
 
     if (user->in_run) {

@@ -1,9 +1,9 @@
 /*
  * Compositions about which members disagree: other numbers of links, links in another order, other
  * sizes, other numbers of segments, a segment that one member refuses; in shared memory and over
- * messages. They end on all members, with an error on somebody, and neither what comes before nor
- * what comes after is touched, plain collectives or the same machines again. Then what is refused
- * at once.
+ * messages. They end on all members, with an error on somebody; who has refused a segment has its
+ * own result, and its text. Neither what comes before nor what comes after is touched, plain
+ * collectives or the same machines again. Then what is refused at once.
  *
  * Run: tasks=2,3,5 nodes=1,2 env="PAMI_COLL_ASK=0.01" timeout=60
  * Run: tasks=4 env="PAMI_COLL_ASK=0.01 PAMI_COLL_SLICES=1" timeout=60
@@ -23,6 +23,7 @@ enum {
 static struct job job;
 static struct coll_blocks blocks;
 static int source[MOST * INTS], target[MOST * INTS];
+static char text[512]; /* what was said when a run ended */
 
 static const pami_xfer_type_t kinds[] = {PAMI_XFER_BROADCAST, PAMI_XFER_ALLREDUCE,
                                          PAMI_XFER_BARRIER, PAMI_XFER_REDUCE};
@@ -66,7 +67,7 @@ static void start(pamix_machine_t machine, struct told *told)
 }
 
 /* Plain ones in front and behind, the latter begun while it runs. `all_well`: it may be. */
-static void run(pamix_machine_t machine, const char *what, bool all_well)
+static pami_result_t run(pamix_machine_t machine, const char *what, bool all_well)
 {
     struct told before, told, after;
     pami_xfer_t xfer = coll_xfer(algorithm_of(world_of(&job), PAMI_XFER_ALLREDUCE), &before);
@@ -81,12 +82,14 @@ static void run(pamix_machine_t machine, const char *what, bool all_well)
     coll_start(job.context[0], &xfer);
     CHECK(end(&before) == PAMI_SUCCESS);
     result = end(&told);
+    snprintf(text, sizeof text, "%s", test_text());
     if (end(&after) != PAMI_SUCCESS)
         FAIL("%s: what comes afterwards ends with %d: %s", what, (int)after.result, test_text());
     CHECK(sum[0] == (int)job.tasks && sum[1] == (int)job.tasks);
     failed = coll_total(&job, world_of(&job), result != PAMI_SUCCESS);
     if ((failed == 0) != all_well)
         FAIL("%s: %d members of %zu have an error", what, failed, job.tasks);
+    return result;
 }
 
 /* One member has `few` links of these kinds, the others `many`. */
@@ -111,6 +114,7 @@ static void links(size_t few, size_t many, bool swapped, size_t count, size_t od
 struct pipeline {
     pamix_machine_t stage[STAGES][2], chain[STAGES], whole;
     size_t count, refused;
+    pami_result_t refusal;
 };
 
 static pami_result_t bind(pamix_machine_t machine, size_t index, void *cookie)
@@ -119,8 +123,10 @@ static pami_result_t bind(pamix_machine_t machine, size_t index, void *cookie)
     pami_result_t result;
 
     CHECK(machine == p->chain[index % STAGES]);
-    if (index == p->refused)
-        return PAMI_INVAL;
+    if (index == p->refused) {
+        CHECK_REFUSED(PAMIX_Machine_reset(NULL, NULL), PAMI_INVAL, "machine: NULL");
+        return p->refusal;
+    }
     result = try_reset(p->stage[index % STAGES][0], PAMI_XFER_REDUCE, p->count);
     if (result != PAMI_SUCCESS) /* after an error something may still be under way */
         return result;
@@ -137,6 +143,9 @@ static void run_again(struct pipeline *p)
 
 static void segments(size_t count)
 {
+    static const pami_result_t refusals[] = {PAMI_INVAL, PAMI_ERROR, PAMI_EAGAIN, PAMI_UNIMPL};
+    /* What is given up in an arena ends there later, with texts of its own. */
+    bool keeps_text = getenv("PAMI_COLL_SHARED_BYTES") != NULL;
     struct pipeline p = {.count = count, .refused = SIZE_MAX};
     bool odd = job.task == 0;
 
@@ -151,10 +160,15 @@ static void segments(size_t count)
     run(p.whole, "segments", false);
     run_again(&p);
     for (size_t at = 2; at < 6; at++) {
+        pami_result_t result;
+
         WAIT(&job, PAMIX_Pipeline_reset(p.whole, 6) == PAMI_SUCCESS);
         if (odd)
             p.refused = at;
-        run(p.whole, "a segment is refused", false);
+        p.refusal = refusals[at % 4];
+        result = run(p.whole, "a segment is refused", false);
+        if (odd && (result != p.refusal || (keeps_text && strstr(text, "machine: NULL") == NULL)))
+            FAIL("refused with %d, ended with %d: %s", (int)p.refusal, (int)result, text);
         p.refused = SIZE_MAX;
         run_again(&p);
     }
