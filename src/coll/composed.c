@@ -266,9 +266,13 @@ static uint64_t segment_for(const struct collective *whole)
     return segment < whole->element ? whole->element : segment - segment % whole->element;
 }
 
+/* Also the first segments are bound here, though the pipeline does it again: one that has failed
+ * may have parts with something under way, and they say so. */
 static int reset(struct machine *machine, struct collective *given)
 {
     struct composed *composed = composed_of(machine);
+    uint32_t segments;
+    int error = 0;
 
     if (compose_is_running(composed->inner)) {
         collective_release(given);
@@ -279,8 +283,11 @@ static int reset(struct machine *machine, struct collective *given)
     if (composed->segment == 0)
         return bind_stage(composed, 0, 0, composed->whole.bytes);
     composed->segment = segment_for(&composed->whole);
-    pipeline_set_segments(composed->inner, segments_of(composed));
-    return 0;
+    segments = segments_of(composed);
+    pipeline_set_segments(composed->inner, segments);
+    for (uint32_t i = 0; i < composed->stages && i < segments && error == 0; i++)
+        error = bind_segment(composed, i);
+    return error;
 }
 
 static const struct machine_ops composed_ops = {
