@@ -55,6 +55,13 @@ static uint32_t bruck_prepare(struct shape *shape)
     return steps + turns;
 }
 
+/* One of the gathered blocks; they are asked for in their order. */
+static struct span gathered_block(const struct shape *shape, uint32_t index, uint32_t block)
+{
+    return span_at(AREA_TEMP, blocks_walk(shape, shape->recv_bytes, shape->rank, index),
+                   block_bytes(shape->recv_bytes, shape->bytes, block));
+}
+
 /* After the last step. Two spans where blocks follow one another, else block by block. */
 static void turn_phase(const struct shape *shape, uint32_t index, struct phase *phase)
 {
@@ -70,9 +77,9 @@ static void turn_phase(const struct shape *shape, uint32_t index, struct phase *
     for (uint32_t i = 0; i < STEPS && first < size; i++, first++) {
         struct local *local =
             i < PHASE_LOCALS ? &phase->before[i] : &phase->after[i - PHASE_LOCALS];
+        uint32_t block = rank_after(rank, first, size);
 
-        *local = local_copy(gathered(shape, first, 1),
-                            blocks_span(shape, rank_after(rank, first, size), 1));
+        *local = local_copy(gathered_block(shape, first, block), blocks_span(shape, block, 1));
     }
 }
 

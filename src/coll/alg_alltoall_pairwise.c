@@ -55,7 +55,7 @@ static struct span target_of(const struct shape *shape, uint32_t block)
 
 static struct span copied(const struct shape *shape, uint32_t block)
 {
-    return span_at(AREA_TEMP, blocks_bytes(shape->send_bytes, shape->bytes, 0, block),
+    return span_at(AREA_TEMP, blocks_walk(shape, shape->send_bytes, 0, block),
                    block_bytes(shape->send_bytes, shape->bytes, block));
 }
 
@@ -155,14 +155,32 @@ static uint32_t sparse_prepare(struct shape *shape)
     return phases;
 }
 
-/* The own block first, then the index-th k that has something; there may be fewer by now, where a
- * composition has taken sizes back. */
+/* The `count`-th k that has something; the size of the group: there are fewer. */
+static uint32_t sparse_find(const struct shape *shape, uint32_t count)
+{
+    struct shape_mark *mark = shape->mark;
+    uint32_t found = 0, k = 0;
+
+    if (mark && mark->found <= count) {
+        found = mark->found;
+        k = mark->at;
+    }
+    while (found < count && k < shape->size)
+        found += ++k < shape->size && sparse_has(shape, k);
+    if (mark && k < shape->size) {
+        mark->found = found;
+        mark->at = k;
+    }
+    return k;
+}
+
+/* The own block first, then the others; there may be fewer by now, where a composition has taken
+ * sizes back. */
 static void sparse_phase(const struct shape *shape, uint32_t index, struct phase *phase)
 {
-    uint32_t base = (uint32_t)shape->state[0], k = 0;
+    uint32_t base = (uint32_t)shape->state[0];
+    uint32_t k = index > base ? sparse_find(shape, index - base) : 0;
 
-    for (uint32_t left = index > base ? index - base : 0; left != 0 && k < shape->size;)
-        left -= ++k < shape->size && sparse_has(shape, k);
     if (k < shape->size)
         spread_phase(shape, index <= base ? index : base + k, phase);
 }

@@ -97,6 +97,32 @@ static inline uint64_t blocks_bytes(const uint64_t *sizes, uint64_t equal, uint3
     return bytes;
 }
 
+/* Bytes of `count` blocks from `first` on, around the end of all: from shape.mark on, so all calls
+ * of an algorithm have the same sizes and `first`. */
+static inline uint64_t blocks_walk(const struct shape *shape, const uint64_t *sizes, uint32_t first,
+                                   uint32_t count)
+{
+    struct shape_mark *mark = shape->mark;
+    uint32_t blocks = 0;
+    uint64_t sum = 0;
+
+    if (!sizes)
+        return shape->bytes * count;
+    if (mark && mark->blocks / 2 <= count) {
+        blocks = mark->blocks;
+        sum = mark->sum;
+    }
+    while (blocks < count)
+        sum += sizes[rank_after(first, blocks++, shape->size)];
+    while (blocks > count)
+        sum -= sizes[rank_after(first, --blocks, shape->size)];
+    if (mark) {
+        mark->blocks = blocks;
+        mark->sum = sum;
+    }
+    return sum;
+}
+
 static inline uint64_t block_bytes(const uint64_t *sizes, uint64_t equal, uint32_t block)
 {
     return sizes ? sizes[block] : equal;

@@ -130,6 +130,7 @@ static int reset(struct machine *machine, struct collective *given)
     drop_memory(instance);
     instance->collective = *given;
     shape_fill(&instance->shape, instance->algorithm, machine->group, &instance->collective);
+    instance->shape.mark = &instance->mark;
     instance->check = check_of(instance->algorithm, &instance->collective);
     instance->phases = instance->algorithm->schedule->prepare(&instance->shape);
     error = make_slots(instance);
@@ -236,6 +237,7 @@ static void name_flight(struct instance *instance)
     instance->flight.channel = machine->group->channel;
     instance->flight.sequence = machine_number(machine);
     instance->flight.instance = instance;
+    instance->mark = (struct shape_mark){0};
     instance->complete = 0;
     instance->filled = 0;
     instance->send_next = 0;

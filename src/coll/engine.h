@@ -71,6 +71,7 @@ struct instance {
     struct area_map send, recv; /* as phases see them: the user's, or staged */
     char *staged_send, *staged_recv;
     struct shape shape;
+    struct shape_mark mark;
     struct collective collective;
     _Alignas(16) unsigned char small[ENGINE_SMALL];
     struct slot first_slots[ENGINE_WINDOW];

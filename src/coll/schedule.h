@@ -85,6 +85,17 @@ struct phase {
     uint64_t sum; /* bytes that `send` is a part of: see message_send_by; 0: of none */
 };
 
+/*
+ * How far an algorithm has counted blocks. What it is asked next is not far from there, so all
+ * phases in order take a time in proportion to their number. It is zero when a run begins, then the
+ * algorithm's own, and saves time only.
+ */
+struct shape_mark {
+    uint64_t sum;       /* bytes */
+    uint32_t blocks;    /* of so many, from the one on that it begins with */
+    uint32_t found, at; /* of what it looks for: so many up to place `at` */
+};
+
 /* What a collective is asked to do. All members agree on everything but rank and what is said to be
  * the member's own. */
 struct shape {
@@ -114,9 +125,10 @@ struct shape {
     uint32_t window;     /* phases under way at most; 0: the engine's default */
     uint64_t temp_bytes; /* set by prepare: scratch that the algorithm wants */
     uint64_t state[4];   /* the algorithm's own, set by prepare */
+    struct shape_mark *mark; /* of this member's run; NULL: it counts anew each time */
 };
 
-/* An algorithm's arithmetic. Both are local, quick and depend on the shape only. */
+/* An algorithm's arithmetic. Both are local, quick and depend on the shape, but not on its mark. */
 struct schedule_ops {
     /* Fills in temp_bytes and state; returns the number of phases of this member. */
     uint32_t (*prepare)(struct shape *shape);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -199,6 +200,68 @@ static void test_bounds(void **state)
     }
 }
 
+static double processor_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Asks for all phases of a member, then for some of them again, as a run does that has failed. */
+static void ask_all(const struct algorithm *algorithm, const struct shape *given)
+{
+    struct shape shape = *given;
+    struct shape_mark mark = {0};
+    uint32_t phases;
+
+    shape.mark = &mark;
+    shape.radix = algorithm->radix;
+    phases = algorithm->schedule->prepare(&shape);
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = pass * (phases / 2); i < phases; i++) {
+            struct phase phase = {.to = NOBODY, .from = NOBODY, .send_needs = i, .recv_needs = i};
+
+            algorithm->schedule->phase(&shape, i, &phase);
+        }
+}
+
+/* Blocks of different sizes, for so many members that no algorithm may count all of them in each
+ * phase: that takes seconds. */
+static void test_effort(void **state)
+{
+    enum {
+        MEMBERS = 1 << 16
+    };
+    uint64_t *sizes = calloc(MEMBERS, sizeof(*sizes));
+
+    (void)state;
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        sizes[i] = i % 3;
+    for (size_t row = 0; row < algorithm_count; row++) {
+        const struct algorithm *algorithm = &algorithm_table[row];
+        struct shape shape = {.rank = MEMBERS / 3,
+                              .size = MEMBERS,
+                              .recv_bytes = sizes,
+                              .own_bytes = sizes[MEMBERS / 3],
+                              .receives = true,
+                              .element = 1};
+        double began = processor_seconds();
+
+        if (!algorithm->schedule ||
+            (algorithm->type != PAMI_XFER_ALLGATHERV && algorithm->type != PAMI_XFER_ALLTOALLV))
+            continue;
+        shape.send_bytes = algorithm->type == PAMI_XFER_ALLTOALLV ? sizes : NULL;
+        ask_all(algorithm, &shape);
+        shape.in_place = true;
+        ask_all(algorithm, &shape);
+        if (processor_seconds() - began > 1)
+            fail_msg("%s of %u blocks: %.1f s", algorithm->name, (unsigned)MEMBERS,
+                     processor_seconds() - began);
+    }
+    free(sizes);
+}
+
 static void test_types(void **state)
 {
     (void)state;
@@ -221,7 +284,7 @@ int main(void)
         cmocka_unit_test(test_small),    cmocka_unit_test(test_all_roots),
         cmocka_unit_test(test_many),     cmocka_unit_test(test_large),
         cmocka_unit_test(test_segments), cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_types),    cmocka_unit_test(test_effort),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

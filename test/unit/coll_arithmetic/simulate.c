@@ -438,6 +438,8 @@ static void prepare_members(struct simulation *simulation)
         struct member *member = &run->members[i];
         struct progress *progress = &simulation->members[i];
 
+        if (draw(simulation, 2) == 0)
+            member->shape.mark = &member->mark;
         progress->phases = run->ops->prepare(&member->shape);
         progress->window = member->shape.window ? member->shape.window : 8;
         if (progress->window > progress->phases)

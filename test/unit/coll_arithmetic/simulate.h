@@ -43,6 +43,7 @@ struct view {
 
 struct member {
     struct shape shape;
+    struct shape_mark mark;
     struct memory memory[2], temp;
     struct view send, recv;
 };
