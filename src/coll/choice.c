@@ -257,8 +257,9 @@ static int parse_ranges(const struct words *words, struct choice *choice, char *
             choice->nodes = i;
             return 0;
         }
-    return refuse_name(words->text[4], "one, several, network, memory, pairs or any (nodes)", NULL,
-                       why, size);
+    return refuse_name(words->text[4],
+                       "one, several, network, memory, pairs, uneven or any (nodes)", NULL, why,
+                       size);
 }
 
 int choice_parse(const char *line, size_t length, struct choice *choice, char *why, size_t size)

@@ -8,8 +8,9 @@
  *
  * with blanks or colons between its words. BYTES and MEMBERS are ranges LOW-HIGH, LOW- or one
  * number (suffixes K, M, G); NODES is "one", "several", "network" (several, and a network
- * between them), "pairs" (several, with two members each or fewer on average) or "any", which is
- * also meant without it.
+ * between them), "memory" (several, pretended ones), "pairs" (those, with two members each or fewer
+ * on average), "uneven" (network, and members no power of two) or "any", which is also meant
+ * without it.
  */
 #ifndef LIBPAMI_COLL_CHOICE_H
 #define LIBPAMI_COLL_CHOICE_H
