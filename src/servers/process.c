@@ -7,7 +7,8 @@
  * client carries the request by itself. Requests are named by handles, so an answer can do no harm.
  *
  * A server that dies is noticed as any task is (device/shm/watch.c). Its gets are begun again by
- * the client; puts and sends end with an error, because nobody knows whether they took place.
+ * the client; puts and sends end with an error, because nobody knows whether they took place, and
+ * so does the fence behind them. Its part of a fence is one of the context then.
  */
 #include "servers/process.h"
 
@@ -68,22 +69,91 @@ static void on_answer(pami_context_t handle, void *cookie, const void *header, s
 
 /* ---- a server dies ---- */
 
-/* What a fence waits for at that server has ended with this. */
-static void take_back(struct request *request)
+/* A fence of one lane, or a stop. */
+struct process_fence {
+    struct lane_record record;
+    struct list link; /* in lane->fences: has begun */
+    struct servers *servers;
+    struct context *context;
+    pami_event_function function;
+    void *cookie;
+    pami_result_t result;
+    unsigned pending; /* parts: of each server, and of the context */
+    uint32_t number;  /* request->fence of what it is the first to wait for */
+    bool lost;        /* some of that */
+    bool stop;
+    pami_work_t work;
+};
+
+/* A get that was begun again. */
+static void on_got(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct request *request = cookie;
+    struct lane *lane = request->lane;
+
+    (void)context;
+    lane->begun_again--;
+    atomic_fetch_sub(&lane->servers->under_way, 1);
+    request_end_here(request, result);
+}
+
+static pami_result_t get_again(struct request *request)
 {
     struct lane *lane = request->lane;
-    pami_result_t result = request->kind == REQUEST_FENCE ? PAMI_SUCCESS : PAMI_ERROR;
+    pami_get_simple_t *get = &request->call.get;
+    pami_result_t result;
 
-    forget(request);
-    if (request->kind == REQUEST_GET) {
-        request->server = NULL;
-        result = request_start(request, lane->context);
-        if (result == PAMI_SUCCESS) {
-            servers_count(&lane->direct, 1);
+    get->rma.done_fn = on_got;
+    get->rma.cookie = request;
+    result = PAMI_Get(lane->context, get);
+    if (result != PAMI_SUCCESS)
+        return result;
+    lane->begun_again++;
+    atomic_fetch_add(&lane->servers->under_way, 1);
+    servers_count(&lane->direct, 1);
+    return PAMI_SUCCESS;
+}
+
+/* The fence behind it says so. */
+static void note_loss(const struct request *request)
+{
+    struct lane *lane = request->lane;
+    struct list *item;
+
+    list_for_each (item, &lane->fences) {
+        struct process_fence *fence = list_entry(item, struct process_fence, link);
+
+        if (fence->number == request->fence) {
+            fence->lost = true;
             return;
         }
     }
-    request_fail(request, result);
+    atomic_store(&lane->servers->lost[lane->context->offset], true);
+}
+
+static void take_back(struct request *request)
+{
+    pami_result_t result = request->kind == REQUEST_GET ? get_again(request) : PAMI_ERROR;
+
+    if (result != PAMI_SUCCESS)
+        note_loss(request);
+    forget(request);
+    request->server = NULL;
+    if (result != PAMI_SUCCESS)
+        request_fail(request, result);
+}
+
+/* What it waits for at that server is lost, or has been begun again by the context. */
+static void take_back_fence(struct request *request)
+{
+    pami_result_t result =
+        PAMI_Fence_all(request->lane->context, request->event[0].function, request->cookie);
+
+    forget(request);
+    if (result != PAMI_SUCCESS)
+        request_fail(request, result);
+    else
+        request_free(request);
 }
 
 /* A context that has come into being since hears of it when it sends. */
@@ -97,7 +167,7 @@ static void on_gone(struct message_watch *watch, struct context *context, uint32
 {
     struct lane *lane = container_of(watch, struct lane, watch);
     struct servers *servers = lane->servers;
-    uint32_t cursor = 0;
+    uint32_t cursor = 0, again = 0;
     struct request *request;
 
     (void)context;
@@ -105,8 +175,11 @@ static void on_gone(struct message_watch *watch, struct context *context, uint32
         if (servers->server[i].endpoint == endpoint)
             server_died(&servers->server[i]);
     while ((request = handle_next(&lane->handles, &cursor)) != NULL)
-        if (request->server->endpoint == endpoint)
+        if (request->server->endpoint == endpoint && request->kind != REQUEST_FENCE)
             take_back(request);
+    while ((request = handle_next(&lane->handles, &again)) != NULL)
+        if (request->server->endpoint == endpoint)
+            take_back_fence(request);
 }
 
 /* Another context may come in its place, whose lane will be another one. */
@@ -125,6 +198,7 @@ int process_lane(struct lane *lane)
     lane->waiting = calloc(servers->count, sizeof(*lane->waiting));
     if (lane->waiting == NULL)
         return -ENOMEM;
+    list_init(&lane->fences);
     message_register(lane->context, MESSAGE_SERVERS, on_answer, lane);
     lane->handles.first = servers->generations[lane->context->offset];
     lane->watch.gone = on_gone;
@@ -144,6 +218,8 @@ void process_lane_end(struct lane *lane)
         forget(request);
         request_free(request);
     }
+    atomic_store(&lane->servers->lost[lane->context->offset], false);
+    atomic_fetch_sub(&lane->servers->under_way, lane->begun_again);
     lane->servers->generations[lane->context->offset] =
         lane->handles.first + lane->handles.most + 1;
     message_register(lane->context, MESSAGE_SERVERS, lane->otherwise, NULL);
@@ -271,7 +347,8 @@ int process_put(struct request *request, bool ordered)
     struct message_place data = {NULL, NULL, 0};
     int error;
 
-    if (atomic_load(&server->dead) != 0)
+    /* A fence fails so only when this context has taken back what the server had. */
+    if (request->kind != REQUEST_FENCE && atomic_load(&server->dead) != 0)
         return -EPIPE;
     describe(request, &call, &data);
     if (!place_data(request, &call, &data, ordered))
@@ -283,6 +360,7 @@ int process_put(struct request *request, bool ordered)
     error = enter(servers, request, (unsigned)(server - servers->server));
     if (error != 0)
         return error;
+    request->fence = lane->next_fence;
     request->handle = call.handle = handle_new(&lane->handles, request);
     error = call.handle != 0 ? say(request, server, &call, &data) : -ENOMEM;
     if (error == -EPIPE)
@@ -374,20 +452,9 @@ pami_result_t PAMIX_Servers_attach(pami_client_t handle, const pamix_servers_con
 
 /* ---- fences ---- */
 
-struct process_fence {
-    struct lane_record record;
-    struct servers *servers;
-    struct context *context;
-    pami_event_function function;
-    void *cookie;
-    pami_result_t result;
-    unsigned pending; /* parts, and one until all parts are on their way */
-    bool stop;
-    pami_work_t work;
-};
-
 static void fence_free(struct process_fence *fence)
 {
+    list_remove(&fence->link);
     lane_record_remove(&fence->record);
     free(fence);
 }
@@ -406,12 +473,35 @@ static void fence_less(pami_context_t context, void *cookie, pami_result_t resul
     }
     copy = *fence;
     fence_free(fence);
+    if (copy.lost)
+        copy.result = error_set(PAMI_ERROR, "%s: what a server had that has died may be lost",
+                                copy.stop ? "PAMIX_Servers_stop" : "PAMIX_Servers_fence");
     if (copy.function != NULL)
         copy.function(context, copy.cookie, copy.result);
 }
 
+/* Was anything lost before, that no fence has told? */
+static bool take_loss(const struct process_fence *fence)
+{
+    atomic_bool *lost = fence->servers->lost;
+    bool any = false;
+
+    if (!fence->stop)
+        return atomic_exchange(&lost[fence->context->offset], false);
+    for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++)
+        any = atomic_exchange(&lost[i], false) || any;
+    return any;
+}
+
+/* The context's own part comes last: it has begun again what servers had that are known to be
+ * dead. */
 static void fence_launch(struct process_fence *fence, struct lane *lane)
 {
+    pami_result_t result;
+
+    fence->number = lane->next_fence++;
+    fence->lost = take_loss(fence);
+    list_push_back(&lane->fences, &fence->link);
     for (unsigned i = 0; i < fence->servers->count; i++) {
         struct request *request = request_new(lane, REQUEST_FENCE);
         int error;
@@ -430,23 +520,9 @@ static void fence_launch(struct process_fence *fence, struct lane *lane)
         if (error == -ENOMEM) /* whoever has died carries nothing */
             fence->result = PAMI_ENOMEM;
     }
-    fence_less(fence->context, fence, PAMI_SUCCESS);
-}
-
-static struct process_fence *fence_new(struct lane *lane, pami_event_function fn, void *cookie)
-{
-    struct process_fence *fence = calloc(1, sizeof(*fence));
-
-    if (fence == NULL)
-        return NULL;
-    *fence = (struct process_fence){.servers = lane->servers,
-                                    .context = lane->context,
-                                    .function = fn,
-                                    .cookie = cookie,
-                                    .pending = 1,
-                                    .result = PAMI_SUCCESS};
-    lane_record_add(lane, &fence->record);
-    return fence;
+    result = PAMI_Fence_all(lane->context, fence_less, fence);
+    if (result != PAMI_SUCCESS)
+        fence_less(lane->context, fence, result);
 }
 
 static pami_result_t launch_later(pami_context_t context, void *cookie)
@@ -461,31 +537,33 @@ static pami_result_t launch_later(pami_context_t context, void *cookie)
     return PAMI_SUCCESS;
 }
 
-pami_result_t process_fence(struct lane *lane, pami_event_function fn, void *cookie)
+/* From an advance, as parts may be over at once. */
+static pami_result_t fence_begin(const char *function, struct lane *lane, bool stop,
+                                 pami_event_function fn, void *cookie)
 {
-    struct process_fence *fence = fence_new(lane, fn, cookie);
-    pami_result_t result;
+    struct process_fence *fence = calloc(1, sizeof(*fence));
 
     if (fence == NULL)
-        return error_set(PAMI_ENOMEM, "PAMIX_Servers_fence: out of memory");
-    fence->pending++;
-    result = PAMI_Fence_all(lane->context, fence_less, fence);
-    if (result != PAMI_SUCCESS) {
-        fence_free(fence);
-        return result;
-    }
-    /* From an advance, as parts may be over at once. */
+        return error_set(PAMI_ENOMEM, "%s: out of memory", function);
+    *fence = (struct process_fence){.servers = lane->servers,
+                                    .context = lane->context,
+                                    .function = fn,
+                                    .cookie = cookie,
+                                    .pending = 1,
+                                    .stop = stop,
+                                    .result = PAMI_SUCCESS};
+    list_init(&fence->link);
+    lane_record_add(lane, &fence->record);
     PAMI_Context_post(lane->context, &fence->work, launch_later, fence);
     return PAMI_SUCCESS;
 }
 
+pami_result_t process_fence(struct lane *lane, pami_event_function fn, void *cookie)
+{
+    return fence_begin("PAMIX_Servers_fence", lane, false, fn, cookie);
+}
+
 pami_result_t process_stop(struct lane *lane, pami_event_function fn, void *cookie)
 {
-    struct process_fence *fence = fence_new(lane, fn, cookie);
-
-    if (fence == NULL)
-        return error_set(PAMI_ENOMEM, "PAMIX_Servers_stop: out of memory");
-    fence->stop = true;
-    PAMI_Context_post(lane->context, &fence->work, launch_later, fence);
-    return PAMI_SUCCESS;
+    return fence_begin("PAMIX_Servers_stop", lane, true, fn, cookie);
 }

@@ -126,6 +126,7 @@ struct request {
     uint8_t kind;          /* enum request_kind */
     uint8_t under_way;     /* callbacks that the operation will still make */
     uint32_t handle;       /* by which a server process answers */
+    uint32_t fence;        /* number of the next fence that its lane begins at processes */
     bool wanted;           /* the user wants any */
     void *cookie;
     void *more; /* malloced, when `copy` is too small */
@@ -164,7 +165,10 @@ struct lane {
     struct learn_budget budget;
     struct learner learners[LEARN_KINDS][LEARN_CLASSES];
     atomic_ullong forwarded, direct, refused;
-    unsigned *waiting; /* requests at each server process; NULL: servers are threads */
+    unsigned *waiting;  /* requests at each server process; NULL: servers are threads */
+    size_t begun_again; /* gets of server processes that have died, not complete */
+    uint32_t next_fence;
+    struct list fences; /* struct process_fence, begun */
     struct handle_table handles;
     struct message_watch watch;
     pami_dispatch_p2p_function otherwise; /* gets answers when there is no lane */
@@ -220,7 +224,7 @@ struct servers {
     bool processes;
     size_t queue;                    /* requests that may wait for each */
     uint64_t heap_begin, heap_bytes; /* what processes see of this task's memory */
-    atomic_size_t under_way;         /* requests at processes */
+    atomic_size_t under_way;         /* requests at processes, and gets begun again */
     char *cpus;
     atomic_int state;    /* enum servers_state */
     atomic_uint fencing; /* fences that servers still work for */
@@ -237,6 +241,8 @@ struct servers {
     atomic_size_t bytes_least, bytes_most, split;
     _Atomic(struct lane *) lanes[ENDPOINT_OFFSETS_MAX];
     uint32_t generations[ENDPOINT_OFFSETS_MAX]; /* first ones of handles to processes */
+    /* By context: puts or sends went with a process, which its next fence tells, or the stop. */
+    atomic_bool lost[ENDPOINT_OFFSETS_MAX];
     pami_context_t contexts[ENDPOINT_OFFSETS_MAX];
     struct server *server;
     struct ring_slot *slots;

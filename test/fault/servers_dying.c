@@ -1,7 +1,8 @@
 /*
  * Server processes are killed: stopped with requests in their hands, under load, and one after the
  * other until none is left. Every callback runs once; gets succeed and bring the right bytes; puts
- * and messages succeed or say that it is not known; fences end; the job goes on without servers.
+ * and messages succeed or say that it is not known; fences end, and say it too; the job goes on
+ * without servers.
  *
  * Run: tasks=1,2 servers=2 timeout=120
  * Run: tasks=4 nodes=2 servers=2 timeout=120
@@ -99,20 +100,24 @@ static bool all_ended(void)
 /* Waits for what was issued and for a fence; all but gets may have failed if `deaths`. */
 static void settle(bool deaths)
 {
-    size_t peer = (job.task + 1) % job.tasks;
-    bool fenced = false;
+    size_t peer = (job.task + 1) % job.tasks, lost = 0;
+    struct expect fence = {0, PAMI_SUCCESS};
 
     SERVERS_REQUEST(job_advance(&job),
-                    PAMIX_Servers_fence(servers, job.context[0], rma_on_fence, &fenced));
+                    PAMIX_Servers_fence(servers, job.context[0], on_end, &fence));
+    WAIT(&job, fence.ended != 0);
+    for (size_t i = 0; i < COUNT; i++)
+        CHECK(gets_[i].ended == 1);
     WAIT(&job, all_ended());
-    WAIT(&job, fenced);
     for (size_t i = 0; i < COUNT; i++) {
         CHECK(gets_[i].result == PAMI_SUCCESS);
         CHECK(test_differs(piece(area, 1, i), BYTES, peer, i) == BYTES);
         CHECK(deaths || puts_[i].result == PAMI_SUCCESS);
         CHECK(deaths || sends_[i].result == PAMI_SUCCESS);
-        errors += (puts_[i].result != PAMI_SUCCESS) + (sends_[i].result != PAMI_SUCCESS);
+        lost += (puts_[i].result != PAMI_SUCCESS) + (sends_[i].result != PAMI_SUCCESS);
     }
+    CHECK_RESULT(fence.result, lost != 0 ? PAMI_ERROR : PAMI_SUCCESS);
+    errors += lost;
 }
 
 int main(void)

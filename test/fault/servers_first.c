@@ -1,7 +1,7 @@
 /*
  * A put through a server process has two callbacks: each runs once, and done_fn first, when the
- * server has no memory for what it is asked, and when it is killed between the two. Who attaches to
- * it after that finds it dead at the first request.
+ * server has no memory for what it is asked, and when it is killed between the two, which a fence
+ * says too. Who attaches to it after that finds it dead at the first request.
  *
  * Run: tasks=2 nodes=2 servers=1
  */
@@ -65,9 +65,18 @@ static void no_memory(void)
     free(from), free(to);
 }
 
+static void on_lost(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context;
+    CHECK_CALLBACK();
+    CHECK(result == PAMI_ERROR);
+    *(bool *)cookie = true;
+}
+
 /* The target does nothing before the servers are dead. */
 static void killed_between(void)
 {
+    bool fenced = false;
     struct rma op;
 
     do { /* at first it may still be in the barrier */
@@ -84,6 +93,8 @@ static void killed_between(void)
         CHECK(kill(pids.pid[i], SIGKILL) == 0);
     WAIT(&job, rma_has_ended(&op));
     CHECK(op.rresult == PAMI_ERROR);
+    CHECK_OK(TEST_CALL(PAMIX_Servers_fence(servers, job.context[0], on_lost, &fenced)));
+    WAIT(&job, fenced);
 }
 
 static void attach_to_dead(void)
