@@ -93,9 +93,10 @@ struct client_core {
     uint64_t key[2];                            /* of the job and the client, equal on all tasks */
     _Atomic(struct region_table *) regions;     /* src/p2p/memregion.c; NULL until needed */
     uint32_t generations[ENDPOINT_OFFSETS_MAX]; /* of handles, by context: see p2p_detach */
-    _Atomic(struct mover *) mover;              /* p2p/mover.h; NULL: none */
-    atomic_uint mover_uses;                     /* contexts that are just calling it */
-    struct geometry_client *geometry;           /* of floor geometry */
+    uint32_t server_generations[ENDPOINT_OFFSETS_MAX]; /* the same of those to server processes */
+    _Atomic(struct mover *) mover;                     /* p2p/mover.h; NULL: none */
+    atomic_uint mover_uses;                            /* contexts that are just calling it */
+    struct geometry_client *geometry;                  /* of floor geometry */
     struct choice_list *choices; /* of floor coll: the job's table of algorithms, see tuned.h */
     _Atomic(struct arena_rest *) arena_rests; /* of src/coll/shared: blocks left by contexts */
     struct client *client;                    /* the whole, for floor 6 */

@@ -200,7 +200,7 @@ int process_lane(struct lane *lane)
         return -ENOMEM;
     list_init(&lane->fences);
     message_register(lane->context, MESSAGE_SERVERS, on_answer, lane);
-    lane->handles.first = servers->generations[lane->context->offset];
+    lane->handles.first = servers->core->server_generations[lane->context->offset];
     lane->watch.gone = on_gone;
     lane->watch.ended = on_ended;
     message_watch(lane->context, &lane->watch);
@@ -220,7 +220,8 @@ void process_lane_end(struct lane *lane)
     }
     atomic_store(&lane->servers->lost[lane->context->offset], false);
     atomic_fetch_sub(&lane->servers->under_way, lane->begun_again);
-    lane->servers->generations[lane->context->offset] =
+    /* Answers may still come when another lane has its place, of these servers or others. */
+    lane->servers->core->server_generations[lane->context->offset] =
         lane->handles.first + lane->handles.most + 1;
     message_register(lane->context, MESSAGE_SERVERS, lane->otherwise, NULL);
     list_remove(&lane->watch.link);

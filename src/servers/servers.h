@@ -240,7 +240,6 @@ struct servers {
     struct model *model; /* what has been measured; NULL: nothing */
     atomic_size_t bytes_least, bytes_most, split;
     _Atomic(struct lane *) lanes[ENDPOINT_OFFSETS_MAX];
-    uint32_t generations[ENDPOINT_OFFSETS_MAX]; /* first ones of handles to processes */
     /* By context: puts or sends went with a process, which its next fence tells, or the stop. */
     atomic_bool lost[ENDPOINT_OFFSETS_MAX];
     pami_context_t contexts[ENDPOINT_OFFSETS_MAX];
