@@ -35,7 +35,6 @@ struct serving {
     struct list waiting;    /* struct job, by arrival */
     struct list unanswered; /* struct job, ended: there was no memory for the answer */
     size_t in_flight;
-    bool known[DISPATCH_ID_MAX + 1]; /* dispatch ids that are registered here */
 };
 
 struct job {
@@ -167,10 +166,20 @@ static void on_message(pami_context_t context, void *cookie, const void *header,
         memset(recv, 0, sizeof(*recv));
 }
 
+/* The id is registered here as its caller has it there: others may have other hints for theirs. */
+static pami_result_t know_dispatch(struct context *context, const struct server_call *call)
+{
+    const struct dispatch *row = dispatch_registered(&context->dispatch, call->dispatch);
+    pami_dispatch_callback_function function = {.p2p = on_message};
+
+    if (row != NULL && memcmp(&row->hints, &call->dispatch_hints, sizeof(row->hints)) == 0)
+        return PAMI_SUCCESS;
+    return PAMI_Dispatch_set(context, call->dispatch, function, NULL, call->dispatch_hints);
+}
+
 static pami_result_t start_send(struct job *job, void *data)
 {
     struct serving *serving = job->serving;
-    pami_dispatch_callback_function function = {.p2p = on_message};
     pami_send_t message = {
         .send = {.header = {job->header, job->header_bytes},
                  .data = {data, job->call.bytes},
@@ -179,16 +188,10 @@ static pami_result_t start_send(struct job *job, void *data)
                  .dest = job->call.dest},
         .events = {.cookie = job, .local_fn = on_event},
     };
-    pami_result_t result = PAMI_SUCCESS;
+    pami_result_t result = know_dispatch(serving->context, &job->call);
 
-    if (job->call.dispatch > DISPATCH_ID_MAX)
-        return PAMI_INVAL;
-    if (!serving->known[job->call.dispatch])
-        result = PAMI_Dispatch_set(serving->context, job->call.dispatch, function, NULL,
-                                   job->call.dispatch_hints);
     if (result != PAMI_SUCCESS)
         return result;
-    serving->known[job->call.dispatch] = true;
     if (job->call.kind == CALL_IMMEDIATE)
         return PAMI_Send_immediate(serving->context, &message.send);
     job->left = 1;

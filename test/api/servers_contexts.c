@@ -1,7 +1,8 @@
 /*
  * Contexts are destroyed and created again while the task stays attached to server processes: each
  * new one has what the first had, and what the one before it had under way, whole requests, pieces
- * and fences, neither ends in it nor stays behind.
+ * and fences, neither ends in it nor stays behind. What a dispatch id is registered with is each
+ * context's own: a header may be long although it was not in the life before.
  *
  * Run: tasks=1 servers=1
  * Run: tasks=1 servers=2
@@ -9,6 +10,8 @@
 #include "servers.h"
 
 enum {
+    MESSAGE_ID = 7,
+    HEADER = 5000, /* longer than it may be without long headers */
     LIVES = 6,
     COUNT = 12, /* requests of each kind in a life */
     BYTES = 6000,
@@ -17,7 +20,7 @@ enum {
 
 static struct job job;
 static pamix_servers_t servers;
-static size_t life, ended, begun, waited;
+static size_t life, ended, begun, waited, received;
 static unsigned char *heap; /* what is put, where it goes, what comes back */
 
 static unsigned char *place(unsigned char *base, size_t kind, size_t i)
@@ -70,10 +73,51 @@ static void fence(void)
     begun++;
 }
 
+static void on_message(pami_context_t context, void *cookie, const void *header, size_t bytes,
+                       const void *data, size_t data_bytes, pami_endpoint_t origin,
+                       pami_recv_t *recv)
+{
+    (void)context, (void)cookie, (void)header, (void)data, (void)origin;
+    CHECK(data_bytes == 0);
+    CHECK_SIZE(bytes, received == 0 ? 1 : HEADER);
+    received++;
+    if (recv != NULL)
+        memset(recv, 0, sizeof *recv);
+}
+
+static void send(size_t bytes)
+{
+    static const char header[HEADER];
+    pami_send_t message = {
+        .send = test_message(job_endpoint(&job, job.task, 0), MESSAGE_ID, header, bytes, NULL, 0),
+        .events = {.cookie = (void *)(uintptr_t)life, .local_fn = on_end},
+    };
+
+    SERVERS_REQUEST(job_advance(&job),
+                    PAMIX_Servers_send(servers, job.context[0], &message, PAMIX_SERVERS_ORDERED));
+    begun++;
+}
+
+/* A long one where the id allows it. */
+static void messages(void)
+{
+    pami_dispatch_hint_t hints = test_ordered();
+    bool longer = life % 2 != 0;
+
+    hints.long_header = longer ? PAMI_HINT_ENABLE : PAMI_HINT_DISABLE;
+    test_dispatch(job.context[0], MESSAGE_ID, on_message, NULL, hints);
+    received = 0;
+    send(1);
+    if (longer)
+        send(HEADER);
+    WAIT(&job, ended == begun && received == 1u + longer);
+}
+
 /* Half of the time the context goes while requests are under way. */
 static void live(void)
 {
     ended = begun = 0;
+    messages();
     test_fill(heap, COUNT * BYTES, life, job.task);
     memset(place(heap, 2, 0), 0, COUNT * BYTES);
     for (size_t i = 0; i < COUNT; i++)
