@@ -238,8 +238,9 @@ static bool in_heap(const struct servers *servers, const void *address, size_t b
     return offset < servers->heap_bytes && bytes <= servers->heap_bytes - offset;
 }
 
-/* The data of a request, and the call's fields that are different from kind to kind. */
-static void describe(const struct request *request, struct server_call *call,
+/* The data of a request, and the call's fields that are different from kind to kind. False: the
+ * client has to carry the request, and hears that its dispatch id is not registered. */
+static bool describe(const struct request *request, struct server_call *call,
                      struct message_place *data)
 {
     const pami_send_immediate_t *send = &request->call.send.send;
@@ -263,8 +264,9 @@ static void describe(const struct request *request, struct server_call *call,
     case REQUEST_SEND:
     case REQUEST_IMMEDIATE:
         row = dispatch_registered(&request->lane->context->dispatch, send->dispatch);
-        if (row != NULL)
-            call->dispatch_hints = row->hints;
+        if (row == NULL)
+            return false;
+        call->dispatch_hints = row->hints;
         call->dest = send->dest;
         call->hints = send->hints;
         call->dispatch = (uint16_t)send->dispatch;
@@ -274,6 +276,7 @@ static void describe(const struct request *request, struct server_call *call,
     default:
         break;
     }
+    return true;
 }
 
 /* Where the data goes. False: the client has to carry the request. */
@@ -351,8 +354,7 @@ int process_put(struct request *request, bool ordered)
     /* A fence fails so only when this context has taken back what the server had. */
     if (request->kind != REQUEST_FENCE && atomic_load(&server->dead) != 0)
         return -EPIPE;
-    describe(request, &call, &data);
-    if (!place_data(request, &call, &data, ordered))
+    if (!describe(request, &call, &data) || !place_data(request, &call, &data, ordered))
         return -ENOTSUP;
     if (request->event[0].function != NULL && request->event[1].function != NULL)
         call.flags |= CALL_FIRST;

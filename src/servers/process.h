@@ -15,7 +15,8 @@ void process_lane_end(struct lane *lane);
 
 /*
  * To request->server. 0; -EAGAIN: as many wait there as may; -ESHUTDOWN: servers do not run;
- * -EPIPE: it has died; -ENOTSUP: it cannot have the data; -ENOMEM. `ordered`: any data goes along.
+ * -EPIPE: it has died; -ENOTSUP: it cannot carry that, the client has to; -ENOMEM. `ordered`: any
+ * data goes along.
  */
 int process_put(struct request *request, bool ordered);
 

@@ -531,6 +531,30 @@ static void failure(void)
     memory_free(local);
 }
 
+/* So is a message with an id that is not registered: in no case does it go out with another one,
+ * or by a server process that others have told the id. */
+static void unregistered(void)
+{
+    const size_t ids[] = {65536 + MESSAGE_ID, 65536, MESSAGE_ID + 1};
+
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        struct expect expect = {.worker = &workers[0]};
+        pami_send_t message = {
+            .send = test_message(job_endpoint(&job, job.task, 0), ids[i], "head", 4, NULL, 0),
+            .events = {.cookie = &expect, .local_fn = on_first},
+        };
+        pami_result_t result =
+            TEST_CALL(PAMIX_Servers_send(servers, job.context[0], &message, PAMIX_SERVERS_ORDERED));
+
+        if (result == PAMI_SUCCESS) {
+            CHECK(!processes);
+            WAIT_WITH(advance_own(&workers[0]), expect.first == 1);
+            result = expect.result;
+        }
+        CHECK(result == PAMI_ERROR);
+    }
+}
+
 int main(int argc, char **argv)
 {
     pthread_t thread[THREADS_MAX];
@@ -565,6 +589,7 @@ int main(int argc, char **argv)
     for (size_t i = 1; i < threads; i++)
         CHECK(pthread_join(thread[i], NULL) == 0);
     failure();
+    unregistered();
     CHECK_RESULT(PAMIX_Servers_destroy(&servers), PAMI_EAGAIN);
     servers_end(&job, &servers);
     rma_close(&job);
