@@ -255,14 +255,19 @@ static void go_on(struct serving *serving)
 
 /* ---- calls ---- */
 
+/* Data that does not come ends the job, with an answer unless it is the caller that has gone. */
 static void on_data(pami_context_t context, void *cookie, pami_result_t result)
 {
     struct job *job = cookie;
+    struct serving *serving = job->serving;
 
-    (void)context;
     job->ready = true;
-    job->abandoned = job->abandoned || result != PAMI_SUCCESS;
-    go_on(job->serving);
+    if (result != PAMI_SUCCESS) {
+        job->abandoned = job->abandoned || message_has_gone(context, job->caller);
+        list_remove(&job->link);
+        job_end(job, result);
+    }
+    go_on(serving);
 }
 
 static struct job *job_new(const void *header, size_t header_size)
