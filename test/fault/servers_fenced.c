@@ -1,12 +1,14 @@
 /*
  * Fences and stops over what a server process had that is killed: they end behind the gets that
  * the context begins again, and say with PAMI_ERROR that puts may be lost, which have no callback;
- * of several fences the one behind the put, and no later one.
+ * of several fences the one behind the put, and no later one. What a context that has gone had
+ * begun again holds up nobody.
  *
  * Run: tasks=2 servers=1
  * Run: tasks=2 servers=1 args="stop"
  * Run: tasks=2 servers=1 env="PAMI_SHM_SINGLE_COPY=off"
  * Run: tasks=2 servers=1 args="stop" env="PAMI_SHM_SINGLE_COPY=off"
+ * Run: tasks=2 servers=1 args="destroy" env="PAMI_SHM_SINGLE_COPY=off"
  */
 #include "api/servers.h"
 #include "server_pids.h"
@@ -131,9 +133,40 @@ static void stop(void)
     servers_end(&job, &servers);
 }
 
+/* The other task does nothing, so the get that is begun again cannot end. */
+static void destroy(void)
+{
+    struct fence stopped = {0};
+
+    put(job.context[ASKING]);
+    get(job.context[ASKING]);
+    CHECK(kill(pids.pid[0], SIGKILL) == 0);
+    WAIT_WITH(test_advance(job.context[ASKING], 1), servers_status(servers).direct == 1);
+    job_destroy_contexts(&job);
+    job_create_contexts(&job, CONTEXTS);
+    CHECK_OK(TEST_CALL(PAMIX_Servers_stop(servers, job.context[MAIN], on_fence, &stopped)));
+    WAIT(&job, stopped.ended);
+    CHECK_OK(stopped.result);
+    CHECK(!gotten);
+    CHECK_OK(PAMIX_Servers_destroy(&servers));
+    __atomic_store_n(from, 1, __ATOMIC_RELEASE);
+}
+
+/* The other task: contexts anew as well, when the first one has them. */
+static void follow(unsigned char *flag)
+{
+    flag = PAMIX_Mem_local_address(job.client, 0, flag, 1);
+    CHECK(flag != NULL);
+    WAIT_WITH(test_sleep(1e-3), __atomic_load_n(flag, __ATOMIC_ACQUIRE) == 1);
+    job_destroy_contexts(&job);
+    job_create_contexts(&job, CONTEXTS);
+}
+
 int main(int argc, char **argv)
 {
-    (void)argv;
+    const char *what = argc > 1 ? argv[1] : "fence";
+    unsigned char *areas[2];
+
     job_start(&job, "servers_fenced", CONTEXTS);
     rma_open(&job);
     server_pids_find(&pids);
@@ -143,15 +176,16 @@ int main(int argc, char **argv)
     rma_share(&job, &window, sizeof window, windows);
     area = servers_memory(&job, BYTES);
     from = servers_memory(&job, PUT_BYTES);
+    rma_share(&job, &from, sizeof from, areas);
     servers = servers_make(&job, 0, 0, NULL);
     CHECK_OK(PAMIX_Servers_start(servers));
     if (job.task == 0)
         check_fenced();
     server_pids_signal(&job, &pids, 0, 1, SIGSTOP);
-    if (job.task == 0 && argc > 1)
-        stop();
+    if (strcmp(what, "destroy") == 0)
+        job.task == 0 ? destroy() : follow(areas[0]);
     else if (job.task == 0)
-        fences();
+        strcmp(what, "stop") == 0 ? stop() : fences();
     job_barrier(&job);
     if (job.task == 1)
         servers_end(&job, &servers);
