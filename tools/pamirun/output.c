@@ -1,9 +1,10 @@
 /*
  * Tagged output and messages, see output.h.
  *
- * A stream that poll calls writable takes PIPE_BUF bytes without blocking; so writes are of that
- * size at most.  Its O_NONBLOCK flag is left alone: others share it.  A pipe is opened anew with
- * that flag, because tasks may fill it between the look and the write.
+ * A socket that poll calls writable takes PIPE_BUF bytes without blocking; so writes are of that
+ * size at most.  A pipe does not when tasks fill it between the look and the write, and a terminal
+ * is called writable when there is room for a byte: these are opened anew, with O_NONBLOCK.  The
+ * flags of the stream itself are left alone: others share them.
  */
 #include "output.h"
 
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -225,19 +227,35 @@ static bool same_file(int a, int b)
            left.st_ino == right.st_ino && left.st_rdev == right.st_rdev;
 }
 
+/*
+ * A descriptor of the same pipe or terminal that does not block; -1: it is neither, or cannot be
+ * opened.  The other end of a pseudo-terminal makes a new one when it is opened: its number tells.
+ */
+static int open_anew(int stream)
+{
+    unsigned number, found;
+    bool is_terminal = ioctl(stream, TIOCGDEV, &number) == 0;
+    struct stat status;
+    char path[32];
+    int fd;
+
+    if (!is_terminal && (fstat(stream, &status) != 0 || !S_ISFIFO(status.st_mode)))
+        return -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", stream);
+    fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0 && is_terminal && (ioctl(fd, TIOCGDEV, &found) != 0 || found != number)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
 static void sink_open(struct output *output, int stream)
 {
     struct sink *sink = &output->sinks[stream - STDOUT_FILENO];
-    char path[32];
-    struct stat status;
+    int fd = open_anew(stream);
 
-    *sink = (struct sink){.watch = {stream, sink_ready}, .output = output};
-    if (fstat(stream, &status) != 0 || !S_ISFIFO(status.st_mode))
-        return;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", stream);
-    sink->watch.fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    if (sink->watch.fd < 0)
-        sink->watch.fd = stream;
+    *sink = (struct sink){.watch = {fd < 0 ? stream : fd, sink_ready}, .output = output};
 }
 
 static void sink_close(struct sink *sink)
