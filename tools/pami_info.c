@@ -180,7 +180,12 @@ static int print_devices(void)
     printf("  bootstrap: %s: task %u of %u, node %u of %u, %u local\n", bootstrap->ops->name,
            bootstrap->task, bootstrap->tasks, bootstrap->node, bootstrap->nodes,
            bootstrap->local_count);
-    for (size_t i = 0; device_table[i] != NULL; i++)
+    /* Opening a device has fences, in which the servers would take us for the first client. */
+    if (bootstrap->servers != 0)
+        printf(
+            "  not opened: the communication servers of this job wait for its first client; start "
+            "pami_info without them\n");
+    for (size_t i = 0; device_table[i] != NULL && bootstrap->servers == 0; i++)
         print_device(bootstrap, device_table[i]);
     printf("  single copy (process_vm_readv): %s%s\n",
            fault == NULL ? "works between processes of this user" : "does not work: ",

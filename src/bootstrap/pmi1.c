@@ -36,6 +36,8 @@
 #define PUT_WORDS 32
 /* At process exit, for the lock and for the answer to finalize. */
 #define LEAVE_SECONDS 2.0
+/* The card of a task that has met the servers. */
+#define CARD_MET "pami-started.%u"
 
 struct pmi1 {
     struct bootstrap base;
@@ -43,6 +45,7 @@ struct pmi1 {
     struct pmi1_channel channel;
     double timeout;            /* seconds for one answer */
     pid_t owner;               /* the process that connected */
+    bool unmet;                /* servers wait for this task's first fence */
     size_t value_max, key_max; /* longest the launcher takes */
     char space[PMI1_KVSNAME_MAX];
     struct pmi1_map map; /* without base.node_map */
@@ -220,6 +223,19 @@ static int pmi1_get(struct bootstrap *bootstrap, const char *key, char *value, s
     return err;
 }
 
+/* Servers take part in the fences of one program of the tasks, the first that makes any; what a
+ * task runs after it has none. */
+static int note_servers_met(struct pmi1 *pmi1)
+{
+    char key[PMI1_KEY_MAX];
+    int err;
+
+    snprintf(key, sizeof key, CARD_MET, pmi1->base.task);
+    err = put_piece(pmi1, key, "yes");
+    pmi1->unmet = err != 0;
+    return err;
+}
+
 static int pmi1_fence(struct bootstrap *bootstrap)
 {
     struct pmi1 *pmi1 = pmi1_of(bootstrap);
@@ -230,7 +246,10 @@ static int pmi1_fence(struct bootstrap *bootstrap)
     err = pmi1_enter(pmi1, &cancel_state);
     if (err != 0)
         return err;
-    err = ask(pmi1, "cmd=barrier_in\n", "barrier_out", &answer);
+    if (pmi1->unmet)
+        err = note_servers_met(pmi1);
+    if (err == 0)
+        err = ask(pmi1, "cmd=barrier_in\n", "barrier_out", &answer);
     if (err == 0 && answer_code(&answer, why, sizeof why) != 0)
         err = bootstrap_fail(-ECONNABORTED, "the fence cannot complete: %s", why);
     pmi1_leave(pmi1, cancel_state);
@@ -368,12 +387,8 @@ static int greet(struct pmi1 *pmi1)
     return 0;
 }
 
-/*
- * Servers start together with the first program of the tasks: what a task runs after it has none. A
- * card of the task's own tells them apart. A server may wait for that program as long as it takes,
- * as it ends with pamirun.
- */
-static int meet_servers(struct pmi1 *pmi1)
+/* A server may wait for the tasks' first fence as long as it takes, as it ends with pamirun. */
+static int look_for_servers(struct pmi1 *pmi1)
 {
     char key[PMI1_KEY_MAX], value[PMI1_VALUE_MAX];
     int err;
@@ -384,13 +399,12 @@ static int meet_servers(struct pmi1 *pmi1)
         pmi1->timeout = HUGE_VAL;
         return 0;
     }
-    snprintf(key, sizeof key, "pami-started.%u", pmi1->base.task);
+    snprintf(key, sizeof key, CARD_MET, pmi1->base.task);
     err = get_piece(pmi1, key, value);
-    if (err == -ENOENT)
-        return put_piece(pmi1, key, "yes");
     if (err == 0)
         pmi1->base.servers = 0;
-    return err;
+    pmi1->unmet = err == -ENOENT;
+    return pmi1->unmet ? 0 : err;
 }
 
 /* Without a table of all tasks. */
@@ -460,7 +474,7 @@ static int pmi1_connect(struct bootstrap **out)
         err = greet(pmi1);
     }
     if (err == 0)
-        err = meet_servers(pmi1);
+        err = look_for_servers(pmi1);
     if (err == 0)
         err = find_nodes(pmi1);
     if (err != 0) {

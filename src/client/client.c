@@ -285,6 +285,9 @@ static int share_key(struct client *client)
         error = bootstrap_fence(bootstrap);
     if (error == 0 && bootstrap->task >= bootstrap->tasks) {
         error = bootstrap_get(bootstrap, card, client->key, sizeof(client->key));
+        if (error == -ENOENT)
+            error_set(PAMI_ERROR, "PAMI_Client_create: the first program of the tasks that waited "
+                                  "for the others was no client of this library");
         seal_key(client);
     }
     client->core.servers = bootstrap->servers;

@@ -78,6 +78,13 @@ for nodes in 1 2; do
     run 0 env PAMI_BOOTSTRAP_TIMEOUT=8 "$pamirun" -n 2 --nodes $nodes --servers 2 \
         sh -c "$build/test/api/servers_beside 0 1 && $sort && $sort"
 done
+# What is no client waits for nobody and leaves the servers to the first one.
+run 0 env PAMI_BOOTSTRAP_TIMEOUT=8 "$pamirun" -n 2 --servers 1 "$build/bin/pami_info" --devices
+has out 'servers of this job wait for its first client'
+lacks err 'server 0'
+run 0 env PAMI_BOOTSTRAP_TIMEOUT=8 "$pamirun" -n 2 --servers 2 \
+    sh -c "$build/bin/pami_info --devices && $build/test/api/servers_beside 0 1 && $sort"
+lacks err 'server 0'
 
 echo '# a server that ends too early'
 run 1 "$pamirun" -n 2 --servers 1 bash -c '
