@@ -4,8 +4,8 @@
  *
  * Sizes, offsets and numbers are those of the PMIx Standard's binary interface, which OpenPMIx has
  * kept since version 2 (soname libpmix.so.2); test/launch/pmix_abi.sh compares them with the
- * headers where these are installed. Only single infos are passed, never arrays of several, and
- * values are read by their type.
+ * headers where these are installed. The sizes matter as well as the offsets, as infos are passed
+ * in arrays; values are read by their type.
  */
 #ifndef LIBPAMI_BOOTSTRAP_PMIX_ABI_H
 #define LIBPAMI_BOOTSTRAP_PMIX_ABI_H
