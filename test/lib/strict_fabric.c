@@ -13,6 +13,7 @@
  *     endpoint    FI_MR_ENDPOINT: a registration has to be bound to its endpoint and enabled
  *     short       keys have four bytes
  *     count=N     a domain has room for N registrations
+ *     opx         a provider of that name answers, too, where no order is asked for; for looks only
  *
  * STRICT_FABRIC_LOG, if set, is a file to which each process says at its end what it has seen.
  *
@@ -53,7 +54,7 @@ struct region {
 };
 
 static int wanted; /* FI_MR_... */
-static bool short_keys;
+static bool short_keys, with_opx;
 static long room = -1;
 
 /* What the provider below has, and what the program gets; set once. */
@@ -111,9 +112,11 @@ static void read_wishes(void)
     wanted = 0;
     snprintf(text, sizeof text, "%s", wishes != NULL ? wishes : "");
     for (word = strtok_r(text, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
-        bool known = strcmp(word, "short") == 0;
+        bool is_short = strcmp(word, "short") == 0, is_opx = strcmp(word, "opx") == 0;
+        bool known = is_short || is_opx;
 
-        short_keys = short_keys || known;
+        short_keys = short_keys || is_short;
+        with_opx = with_opx || is_opx;
         if (strncmp(word, "count=", 6) == 0) {
             room = strtol(word + 6, NULL, 10);
             known = true;
@@ -499,6 +502,23 @@ EXPORT int fi_fabric(struct fi_fabric_attr *attributes, struct fid_fabric **fabr
     return 0;
 }
 
+/* The first answer once more, by another name, at the end. */
+static void add_opx(struct fi_info *list)
+{
+    struct fi_info *(*copy)(const struct fi_info *);
+    struct fi_info *opx;
+
+    *(void **)&copy = real_function("fi_dupinfo");
+    opx = copy(list);
+    if (opx == NULL)
+        return;
+    free(opx->fabric_attr->prov_name);
+    opx->fabric_attr->prov_name = strdup("opx");
+    while (list->next != NULL)
+        list = list->next;
+    list->next = opx;
+}
+
 EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
                       const struct fi_info *hints, struct fi_info **list)
 {
@@ -520,5 +540,7 @@ EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, u
         if (short_keys)
             info->domain_attr->mr_key_size = 4;
     }
+    if (with_opx && *list != NULL && hints->tx_attr->msg_order == 0)
+        add_opx(*list);
     return 0;
 }

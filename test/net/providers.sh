@@ -1,5 +1,6 @@
 #!/bin/bash
-# Messages of all protocols over each libfabric provider that this machine has.
+# Messages of all protocols over each libfabric provider that this machine has; and one of hardware
+# is chosen before them although it can do less.
 #
 # Run: timeout=400
 
@@ -27,6 +28,12 @@ while read -r provider domain rest; do
     tried=$((tried + 1))
 done < <(PAMI_OFI_INTERFACE=lo "$build/bin/pami_info" --devices |
     sed -n 's/^      \([a-z;_]* *[a-z0-9]* .*\)/\1/p' | sort -u)
+strict=$build/test/lib/strict_fabric.so
+if [ -e "$strict" ]; then
+    run 0 env LD_PRELOAD="$strict" STRICT_FABRIC=opx PAMI_OFI_INTERFACE=lo \
+        "$build/bin/pami_info" --devices
+    grep -q '^ *opx .*chosen: hardware, without order$' "$scratch/out" || complain 'not opx'
+fi
 [ $tried -gt 0 ] || skip 'libfabric has no provider here'
 echo "$tried providers"
 finish

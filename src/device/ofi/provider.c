@@ -1,6 +1,6 @@
 /*
  * Choosing a libfabric provider: what is asked for, in steps from all that helps to the least that
- * will do, and which of those that answer is taken.
+ * will do, and which of those that answer any is taken.
  *
  * What a provider claims is not believed where it matters: order and completeness of packets are
  * checked by our own numbers (link.c), remote reads by a registration that must succeed (slot.c).
@@ -197,15 +197,47 @@ static const char *refusal(const struct fi_info *info, const struct sockaddr_sto
     return NULL;
 }
 
-static struct fi_info *best_of(struct fi_info *list, const struct sockaddr_storage *interface)
+/* name: of the provider; NULL: any. */
+static struct fi_info *best_of(struct fi_info *list, const struct sockaddr_storage *interface,
+                               const char *name)
 {
     struct fi_info *best = NULL;
 
     for (struct fi_info *info = list; info != NULL; info = info->next)
         if (refusal(info, interface) == NULL &&
+            (name == NULL || strcmp(info->fabric_attr->prov_name, name) == 0) &&
             (best == NULL || preference_of(info->fabric_attr->prov_name).value >
                                  preference_of(best->fabric_attr->prov_name).value))
             best = info;
+    return best;
+}
+
+/*
+ * The most welcome provider, as it answers the first step that it answers; NULL: none will do. One
+ * that cannot do everything, as opx has no order, is not passed over for a less welcome one that
+ * can. The last step asks for the least, so all answer it. *list: what answers *step, to be freed.
+ */
+static struct fi_info *choose(const char *node, const struct sockaddr_storage *interface,
+                              struct fi_info **list, const struct step **step)
+{
+    struct fi_info *all = NULL;
+    struct fi_info *best, *found = NULL;
+
+    ask(&steps[STEPS - 1], node, &all);
+    best = best_of(all, interface, NULL);
+    for (*step = steps; best != NULL && *step < &steps[STEPS - 1]; (*step)++) {
+        *list = NULL;
+        ask(*step, node, list);
+        found = best_of(*list, interface, best->fabric_attr->prov_name);
+        if (found != NULL) {
+            fi_freeinfo(all);
+            return found;
+        }
+        if (*list != NULL)
+            fi_freeinfo(*list);
+    }
+    *step = &steps[STEPS - 1];
+    *list = all;
     return best;
 }
 
@@ -215,26 +247,22 @@ int ofi_provider_choose(const struct sockaddr_storage *interface, struct ofi_pro
     const char *wanted = option_string(OPT_OFI_PROVIDER);
     const char *allowed = getenv("FI_PROVIDER"); /* to libfabric itself */
     char node[INET6_ADDRSTRLEN];
+    const struct step *step;
+    struct fi_info *list, *best;
     int error = -FI_ENODATA;
 
     ofi_address_format(interface, node, sizeof(node));
-    for (size_t i = 0; i < STEPS && provider->info == NULL; i++) {
-        struct fi_info *list = NULL;
-        struct fi_info *best;
-
-        ask(&steps[i], node, &list);
-        best = best_of(list, interface);
-        if (best != NULL) {
-            provider->info = fi_dupinfo(best);
-            provider->multi_receive = can_multi_receive(best, &steps[i]);
-            provider->remote = can_rma(best, &steps[i]) && option_choice(OPT_OFI_RMA) != RMA_NEVER;
-        }
-        if (list != NULL)
-            fi_freeinfo(list);
-        if (provider->info != NULL)
-            log_info("ofi: provider %s, domain %s, on %s%s", provider->info->fabric_attr->prov_name,
-                     provider->info->domain_attr->name, node, steps[i].without);
+    best = choose(node, interface, &list, &step);
+    if (best != NULL) {
+        provider->info = fi_dupinfo(best);
+        provider->multi_receive = can_multi_receive(best, step);
+        provider->remote = can_rma(best, step) && option_choice(OPT_OFI_RMA) != RMA_NEVER;
     }
+    if (list != NULL)
+        fi_freeinfo(list);
+    if (provider->info != NULL)
+        log_info("ofi: provider %s, domain %s, on %s%s", provider->info->fabric_attr->prov_name,
+                 provider->info->domain_attr->name, node, step->without);
     if (provider->info != NULL)
         error = fi_fabric(provider->info->fabric_attr, &provider->fabric, NULL);
     if (error == 0)
@@ -289,32 +317,28 @@ void ofi_provider_explain(const struct sockaddr_storage *interface, device_expla
 {
     char node[INET6_ADDRSTRLEN];
     char line[256];
-    const struct fi_info *chosen = NULL;
+    const struct fi_info *chosen;
+    const struct step *step;
+    struct fi_info *list;
 
     ofi_address_format(interface, node, sizeof(node));
     snprintf(line, sizeof(line), "libfabric %u.%u, interface %s", FI_MAJOR(fi_version()),
              FI_MINOR(fi_version()), node);
     say(cookie, line);
-    for (size_t i = 0; i < STEPS && chosen == NULL; i++) {
-        struct fi_info *list = NULL;
+    chosen = choose(node, interface, &list, &step);
+    for (const struct fi_info *info = list; info != NULL; info = info->next) {
+        const char *no = refusal(info, interface);
 
-        ask(&steps[i], node, &list);
-        chosen = best_of(list, interface);
-        for (const struct fi_info *info = list; info != NULL && (chosen != NULL || i + 1 == STEPS);
-             info = info->next) {
-            const char *no = refusal(info, interface);
-
-            if (info == chosen)
-                say_one(info, NULL, true, steps[i].without, say, cookie);
-            else if (!seen_before(list, info) &&
-                     (chosen == NULL ||
-                      strcmp(info->fabric_attr->prov_name, chosen->fabric_attr->prov_name) != 0 ||
-                      no != NULL))
-                say_one(info, no, false, "", say, cookie);
-        }
-        if (list != NULL)
-            fi_freeinfo(list);
+        if (info == chosen)
+            say_one(info, NULL, true, step->without, say, cookie);
+        else if (!seen_before(list, info) &&
+                 (chosen == NULL ||
+                  strcmp(info->fabric_attr->prov_name, chosen->fabric_attr->prov_name) != 0 ||
+                  no != NULL))
+            say_one(info, no, false, "", say, cookie);
     }
+    if (list != NULL)
+        fi_freeinfo(list);
     if (chosen == NULL)
         say(cookie, "none is usable");
 }
