@@ -166,7 +166,8 @@ static void abandon_by_messages(struct shared_run *run, pami_result_t result)
     finish(run, result);
 }
 
-/* Another member may have said in the arena who has gone. */
+/* Another member may have said in the arena who has gone. A run that was given up is over for the
+ * program, which has a text already. */
 static pami_result_t failed(const struct shared_run *run)
 {
     const struct arena *arena = run->shared.arena;
@@ -174,7 +175,14 @@ static pami_result_t failed(const struct shared_run *run)
     coll_failed(run->machine.group, (uint32_t)run->machine.sequence, PAMI_ERROR);
     if (arena->state == ARENA_READY)
         gone_note(run->machine.group->context, arena_gone(arena));
-    return gone_error(run->machine.group, "a member has given it up");
+    return run->running ? gone_error(run->machine.group, "a member has given it up") : PAMI_ERROR;
+}
+
+static pami_result_t differ(const struct shared_run *run)
+{
+    if (!run->running)
+        return PAMI_INVAL;
+    return error_set(PAMI_INVAL, "PAMI_Collective: members called it with different arguments");
 }
 
 /* Sizes of those of `size` blocks that do not go through the arena. Returns how many. */
@@ -247,8 +255,7 @@ HOT static void on_done(struct shared_machine *shared, pami_result_t result)
     else if (likely(result == PAMI_SUCCESS))
         succeed(run);
     else if (result == PAMI_INVAL)
-        finish(run,
-               error_set(result, "PAMI_Collective: members called it with different arguments"));
+        finish(run, differ(run));
     else
         finish(run, failed(run));
 }
