@@ -279,6 +279,14 @@ test_files := $(sort $(foreach n,$(test_names),$(firstword $(wildcard $(n).c) \
 selected    = $(or $(TEST),$(foreach k,$(subst $(comma), ,$(KIND)),$(filter test/$(k)/%,$(test_files))))
 no_tests    = $(filter-out $(test_files),$(selected))
 
+# For tests that are named their programs will do, but scripts may run any.
+ifeq ($(if $(TEST),$(filter-out %.c,$(TEST)),none),)
+needed := lib tools $(foreach n,$(test_names),\
+              $(if $(filter $(n).c $(n)/$(notdir $(n)).c,$(TEST)),$(BUILD)/$(n)))
+else
+needed := all
+endif
+
 # Why tests have failed, a line each: shown at the end, which may be all that somebody sees.
 reasons = $(abspath $(BUILD))/test/reasons
 
@@ -295,7 +303,7 @@ check: deps ## build and run the tests (see KIND, TEST, JOBS)
 	$(if $(strip $(selected)),,$(error no test is selected))
 	+$(MAKE) --no-print-directory run-check
 
-run-check: all
+run-check: $(needed)
 	rm -f '$(reasons)'
 	TEST_REASONS='$(reasons)' BUILD='$(abspath $(BUILD))' \
 	    CC='$(CC)' CXX='$(CXX)' NM='$(NM)' PKG_CONFIG='$(PKG_CONFIG)' \
