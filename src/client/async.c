@@ -38,7 +38,8 @@
 #define NAP_LONGEST_SPARE_US 50u /* with a core to spare, so that leaving is noticed soon */
 #define NAP_LONGEST_US 1000u
 #define NAP_LOCKED_US 20000u /* the lock is never given up: who does so rings */
-/* While something is to be tried again, or a posted function asks for it, maybe for ever. */
+/* While something is to be tried again, or a posted function or a device asks for it, maybe for
+ * ever. */
 #define NAP_RETRY_US 50u
 #define NAP_RETRY_LONGEST_US 200u
 #define NAP_AGAIN_US 1000u

@@ -76,8 +76,7 @@ struct am_row {
 
 /* A member's part: waits for its id, then for its data to arrive or to leave. */
 struct am_part {
-    struct list
-        link; /* in row.held until the dispatch function has been called, then in am.parts */
+    struct list link; /* in row.held until its dispatch function is called, then in am.parts */
     struct am *am;
     struct am_row *row; /* where it waits; NULL: it does not */
     size_t counted;     /* bytes of memory, while it waits for the program or a creation */

@@ -51,7 +51,7 @@ enum share_turn {
     SHARE_ASLEEP,  /* nothing to do, and whoever has something rings */
     SHARE_RETRY,   /* the same, but something is to be tried again soon */
     SHARE_EAGER,   /* something is to be tried again at once, or may come; not prepared for sleep */
-    SHARE_AGAIN,   /* nothing to do, but a posted function wants to be called again */
+    SHARE_AGAIN,   /* nothing to do, but a posted function or a device wants to be called again */
     SHARE_POLLED,  /* nothing done: the program advances the context itself */
     SHARE_LOCKED,  /* nothing done: the program holds the lock or is inside */
     SHARE_YIELDED, /* the program wants the context */
