@@ -297,6 +297,12 @@ static pami_result_t complete_gone(const struct rma_call *call)
     return PAMI_SUCCESS;
 }
 
+pami_result_t rma_null_address(const struct rma_call *call, const char *side)
+{
+    return error_set(PAMI_INVAL, "%s: addr.%s: NULL with %zu bytes", call->function, side,
+                     call->rma->bytes);
+}
+
 static pami_result_t check_range(const struct rma_call *call)
 {
     size_t bytes = call->rma->bytes;
@@ -306,9 +312,9 @@ static pami_result_t check_range(const struct rma_call *call)
     if (bytes == 0 || call->local_type != NULL)
         return PAMI_SUCCESS;
     if (call->local == NULL)
-        return error_set(PAMI_INVAL, "%s: addr.local: NULL with %zu bytes", call->function, bytes);
+        return rma_null_address(call, "local");
     if (call->remote == 0)
-        return error_set(PAMI_INVAL, "%s: addr.remote: NULL with %zu bytes", call->function, bytes);
+        return rma_null_address(call, "remote");
     if (call->remote + bytes < bytes || (uintptr_t)call->local + bytes < bytes)
         return error_set(PAMI_INVAL, "%s: bytes: %zu are more than there are behind an address",
                          call->function, bytes);

@@ -130,6 +130,7 @@ struct rma_batch {
 
 /* rma.c */
 pami_result_t rma_call(const struct rma_call *call);
+pami_result_t rma_null_address(const struct rma_call *call, const char *side);
 void rma_end(struct p2p *p2p, struct rma *rma, pami_result_t result);
 void rma_free(struct p2p *p2p, struct rma *rma);
 void rma_local_done(struct p2p *p2p, struct rma *rma, pami_result_t result);

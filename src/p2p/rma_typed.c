@@ -212,6 +212,11 @@ static pami_result_t call_typed(struct rma_call *call, const pami_rma_typed_t *t
     if (bytes != 0 && type_data_size(remote) == 0)
         return error_set(PAMI_INVAL, "%s: type.remote: is empty, but there are %zu bytes",
                          call->function, bytes);
+    /* Others may have absolute displacements. */
+    if (bytes != 0 && call->local == NULL && type_is_contiguous(local))
+        return rma_null_address(call, "local");
+    if (bytes != 0 && call->remote == 0 && type_is_contiguous(remote))
+        return rma_null_address(call, "remote");
     if (!type_is_contiguous(local) || !type_is_contiguous(remote)) {
         call->local_type = local;
         call->remote_type = remote;

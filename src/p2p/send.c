@@ -68,8 +68,8 @@ static pami_result_t null_part(const char *function, const char *part, size_t by
     return error_set(PAMI_INVAL, "%s: %s: NULL with %zu bytes", function, part, bytes);
 }
 
-/* What all sends have in common, but for the destination; fills *checked. A typed source may have
- * absolute displacements, so its base may be NULL. */
+/* What all sends have in common, but for the destination; fills *checked. The base of a typed
+ * source is looked at with the type, which may have absolute displacements. */
 static inline pami_result_t check(const char *function, pami_context_t handle,
                                   const pami_send_immediate_t *send, bool typed,
                                   struct checked *checked)
@@ -408,6 +408,8 @@ static pami_result_t open_source(const pami_send_typed_t *parameters, struct typ
     if (type_data_size(type) == 0)
         return error_set(PAMI_INVAL, "PAMI_Send_typed: type: holds no data, but %zu bytes are sent",
                          bytes);
+    if (base == NULL && type_is_contiguous(type))
+        return null_part("PAMI_Send_typed", "data", bytes);
     if (function == PAMI_DATA_COPY && type_is_contiguous(type)) {
         *plain = base + parameters->typed.offset;
         return PAMI_SUCCESS;

@@ -29,6 +29,12 @@ static void on_event(pami_context_t context, void *cookie, pami_result_t result)
     FAIL("an event of a send that was refused");
 }
 
+static void data_fn(void *target, void *source, size_t bytes, void *cookie)
+{
+    (void)target, (void)source, (void)bytes, (void)cookie;
+    FAIL("a data function of a send that was refused");
+}
+
 /* The three calls with one structure: each refuses it. */
 static void refuse(const pami_send_immediate_t *message, pami_result_t result, const char *word)
 {
@@ -97,6 +103,11 @@ int main(void)
     CHECK_REFUSED(PAMI_Send_typed(job.context[0], &typed), PAMI_INVAL, "data_fn: an operation");
     typed.typed.data_fn = PAMI_DATA_SUM;
     CHECK_REFUSED(PAMI_Send_typed(job.context[0], &typed), PAMI_INVAL, "data_fn: an operation");
+    typed.typed.data_fn = PAMI_DATA_COPY;
+    typed.send.data.iov_base = NULL; /* and the type has no addresses of its own */
+    CHECK_REFUSED(PAMI_Send_typed(job.context[0], &typed), PAMI_INVAL, "data: NULL");
+    typed.typed.data_fn = data_fn;
+    CHECK_REFUSED(PAMI_Send_typed(job.context[0], &typed), PAMI_INVAL, "data: NULL");
     job_linger(&job, 0.01);
     CHECK_SIZE(received, 0);
 

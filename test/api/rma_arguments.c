@@ -77,6 +77,33 @@ static void refuse_bytes(pami_context_t context, pami_endpoint_t dest)
     CHECK_OK(PAMI_Type_destroy(&rows));
 }
 
+/* No address where the type has none of its own, whatever the other side's type is. */
+static void refuse_nowhere(pami_context_t context, pami_endpoint_t dest)
+{
+    pami_rma_t head = {.dest = dest,
+                       .hints = test_garbage_hints(),
+                       .bytes = 8,
+                       .cookie = &job,
+                       .done_fn = on_event};
+    pami_put_typed_t put = {.rma = head, .put = {on_event}};
+    pami_get_typed_t get = {.rma = head};
+    pami_type_t rows;
+
+    CHECK_OK(PAMI_Type_create(&rows));
+    CHECK_OK(PAMI_Type_add_simple(rows, 1, 0, 1, 2));
+    CHECK_OK(PAMI_Type_complete(rows, 1));
+
+    get.addr = put.addr = (pami_rma_addr_t){NULL, memory};
+    get.type = put.type = (pami_rma_typed_t){PAMI_TYPE_BYTE, rows};
+    CHECK_REFUSED(PAMI_Put_typed(context, &put), PAMI_INVAL, "addr.local");
+    CHECK_REFUSED(PAMI_Get_typed(context, &get), PAMI_INVAL, "addr.local");
+    get.addr = put.addr = (pami_rma_addr_t){memory, NULL};
+    get.type = put.type = (pami_rma_typed_t){rows, PAMI_TYPE_BYTE};
+    CHECK_REFUSED(PAMI_Put_typed(context, &put), PAMI_INVAL, "addr.remote");
+    CHECK_REFUSED(PAMI_Get_typed(context, &get), PAMI_INVAL, "addr.remote");
+    CHECK_OK(PAMI_Type_destroy(&rows));
+}
+
 int main(void)
 {
     pami_context_t context;
@@ -96,6 +123,8 @@ int main(void)
     refuse(context, absent, "dest"); /* no such context */
     refuse(PAMI_CONTEXT_NULL, self, "context");
     refuse_bytes(context, job_endpoint(&job, job.tasks - 1, 0));
+    refuse_nowhere(context, self);
+    refuse_nowhere(context, job_endpoint(&job, job.tasks - 1, 0));
     CHECK_REFUSED(PAMI_Put(context, NULL), PAMI_INVAL, "parameters");
     CHECK_REFUSED(PAMI_Put_typed(context, NULL), PAMI_INVAL, "parameters");
     CHECK_REFUSED(PAMI_Get(context, NULL), PAMI_INVAL, "parameters");
