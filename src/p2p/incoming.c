@@ -45,13 +45,13 @@ static pami_recv_t recv_at_first(void)
 }
 
 /* What the hard hints of the receiving id overrule. */
-static void apply_hints(const struct dispatch *row, pami_recv_t *recv)
+static void apply_hints(uint32_t flags, pami_recv_t *recv)
 {
-    if (row->flags & DISPATCH_CONTIGUOUS) {
+    if (flags & DISPATCH_CONTIGUOUS) {
         recv->type = PAMI_TYPE_BYTE;
         recv->offset = 0;
     }
-    if (row->flags & DISPATCH_COPY) {
+    if (flags & DISPATCH_COPY) {
         recv->data_fn = PAMI_DATA_COPY;
         recv->data_cookie = NULL;
     }
@@ -137,19 +137,21 @@ __attribute__((noinline)) static void call_traced(struct context *context,
     trace_add(context, TRACE_DISPATCH, "dispatch", begin, id, origin, data_bytes);
 }
 
-/* Ask the user where a message goes. */
+/* Ask the user where a message goes. The function may register its id again; the hints that it was
+ * called with hold for this message. */
 static void ask_user(struct p2p *p2p, const struct dispatch *row, size_t id, const char *header,
                      size_t header_bytes, size_t data_bytes, uint32_t origin, pami_recv_t *recv)
 {
     struct context *context = p2p->context;
+    uint32_t flags = row->flags;
 
     *recv = recv_at_first();
     context->counters[COUNTER_DISPATCHES]++;
-    if (unlikely(row->flags & DISPATCH_TRACED))
+    if (unlikely(flags & DISPATCH_TRACED))
         call_traced(context, row, id, header, header_bytes, NULL, data_bytes, origin, recv);
     else
         row->function(context, row->cookie, header, header_bytes, NULL, data_bytes, origin, recv);
-    apply_hints(row, recv);
+    apply_hints(flags, recv);
 }
 
 /* Call the dispatch function of a message that arrives asynchronously. */

@@ -1,6 +1,7 @@
 /*
- * Dispatch ids: the range, registering, registering again, one table per context, attributes; a
- * send on an id that its sender has not registered is refused and leaves no trace.
+ * Dispatch ids: the range, registering, registering again, also from inside the function, one table
+ * per context, attributes; a send on an id that its sender has not registered is refused and leaves
+ * no trace.
  *
  * Run: tasks=1,2,3
  * Run: tasks=4 nodes=2
@@ -105,6 +106,56 @@ static void again(void)
     }
 }
 
+struct change {
+    pami_type_t every_second; /* byte */
+    char target[16];
+    bool arrived;
+};
+
+static void on_landed(pami_context_t context, void *cookie, pami_result_t result)
+{
+    struct change *change = cookie;
+
+    (void)context;
+    CHECK(result == PAMI_SUCCESS);
+    change->arrived = true;
+}
+
+/* Gives the id other hints than the message has come with. */
+static void on_change(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                      const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    pami_dispatch_hint_t hints = test_ordered();
+    struct change *change = cookie;
+
+    (void)header, (void)header_bytes, (void)data, (void)bytes, (void)origin;
+    CHECK(recv != NULL);
+    test_dispatch(context, SECOND, on_any, NULL, hints);
+    recv->addr = change->target;
+    recv->type = change->every_second;
+    recv->local_fn = on_landed;
+    recv->cookie = change;
+}
+
+/* A function that registers its id again: this message is received by the hints it came with. */
+static void inside(void)
+{
+    pami_dispatch_hint_t hints = test_ordered();
+    struct change change = {.target = "................"};
+
+    hints.recv_immediate = PAMI_HINT_DISABLE;
+    hints.recv_contiguous = PAMI_HINT_ENABLE;
+    CHECK_OK(PAMI_Type_create(&change.every_second));
+    CHECK_OK(PAMI_Type_add_simple(change.every_second, 1, 0, 1, 2));
+    CHECK_OK(PAMI_Type_complete(change.every_second, 1));
+    test_dispatch(job.context[0], SECOND, on_change, &change, hints);
+    test_send_immediate(job.context[0], job_endpoint(&job, job.task, 0), SECOND, NULL, 0, "data",
+                        4);
+    WAIT(&job, change.arrived);
+    CHECK(memcmp(change.target, "data............", sizeof change.target) == 0);
+    CHECK_OK(PAMI_Type_destroy(&change.every_second));
+}
+
 static void unregistered(void)
 {
     pami_send_t send = {.send =
@@ -185,6 +236,7 @@ int main(void)
     attributes();
     whole_range();
     again();
+    inside();
     job_finish(&job);
     return 0;
 }
