@@ -45,10 +45,10 @@ struct fence_packet {
 
 /* ---- at the origin: waiting ---- */
 
-static void fence_lost(struct fence *fence, const struct peer *peer)
+static void fence_lost(struct fence *fence, uint32_t endpoint)
 {
     fence->result = PAMI_ERROR;
-    fence->endpoint = peer->endpoint;
+    fence->endpoint = endpoint;
 }
 
 static pami_result_t result_of(const struct fence *fence)
@@ -82,7 +82,7 @@ static void settle(struct p2p *p2p, struct peer *peer)
             return;
         list_remove(item);
         if (wait->lost)
-            fence_lost(wait->fence, peer);
+            fence_lost(wait->fence, peer->endpoint);
         fence_less(p2p->context, wait->fence);
         free(wait);
     }
@@ -121,6 +121,24 @@ void fence_messages_lost(struct peer *peer)
 {
     peer->lost = peer->lost || peer->unfenced;
     peer->unfenced = false;
+}
+
+void fence_refused(struct p2p *p2p, uint32_t endpoint)
+{
+    struct peer *peer = u64map_get(&p2p->peers, endpoint);
+
+    if (peer != NULL) {
+        peer->lost = true;
+        return;
+    }
+    p2p->lost = true;
+    p2p->lost_to = endpoint;
+}
+
+static void fence_lost_to_strangers(struct p2p *p2p, struct fence *fence)
+{
+    fence_lost(fence, p2p->lost_to);
+    p2p->lost = false;
 }
 
 void fence_turn(struct peer *peer)
@@ -193,7 +211,7 @@ static int fence_peer(struct p2p *p2p, struct peer *peer, struct fence *fence)
 
     if (!peer->unfenced && peer->outstanding == 0 && list_empty(&peer->fences)) {
         if (peer->lost)
-            fence_lost(fence, peer);
+            fence_lost(fence, peer->endpoint);
         peer->lost = false;
         return 0;
     }
@@ -289,6 +307,8 @@ pami_result_t PAMI_Fence_all(pami_context_t handle, pami_event_function done_fn,
         return error_set(PAMI_ENOMEM, "PAMI_Fence_all: out of memory");
     while (error == 0 && (peer = u64map_next(&context->p2p->peers, &cursor)) != NULL)
         error = fence_peer(context->p2p, peer, fence);
+    if (unlikely(context->p2p->lost))
+        fence_lost_to_strangers(context->p2p, fence);
     return fence_started(context, fence, error);
 }
 
@@ -313,8 +333,10 @@ pami_result_t PAMI_Fence_endpoint(pami_context_t handle, pami_event_function don
     if (peer != NULL) {
         error = fence_peer(context->p2p, peer, fence);
         if (peer->gone)
-            fence_lost(fence, peer);
+            fence_lost(fence, target);
     }
+    if (unlikely(context->p2p->lost && context->p2p->lost_to == target))
+        fence_lost_to_strangers(context->p2p, fence);
     return fence_started(context, fence, error);
 }
 

@@ -208,6 +208,8 @@ struct p2p {
     bool continuing;     /* inside rma.c's puts_continue */
     bool copies_refused; /* of this task's own memory by system calls, see rma_target.c */
     bool fencing;        /* between PAMI_Fence_begin and _end */
+    bool lost;           /* as in peer, for one that has gone and never was a peer ... */
+    uint32_t lost_to;    /* ... the last such */
     size_t rendezvous_bytes;
     bool rendezvous_chosen; /* by the user: devices are not asked for their opinion */
     size_t moved;           /* receives whose data a mover fetches */
@@ -320,6 +322,8 @@ void fences_free(struct peer *peer);
 /* Messages that no fence has covered may be lost: all, or those for a life that is over. */
 void fence_messages_lost(struct peer *peer);
 void fence_turn(struct peer *peer);
+/* A call was accepted whose destination has gone: nothing of it will happen. */
+void fence_refused(struct p2p *p2p, uint32_t endpoint);
 
 /* An operation begins that is not complete at `peer` yet. Returns what operation_end wants. */
 static inline uint32_t operation_begin(struct peer *peer)

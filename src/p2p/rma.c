@@ -292,6 +292,7 @@ static pami_result_t complete_gone(const struct rma_call *call)
 {
     if (completion_reserve(&call->context->completions, 2) != 0)
         return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
+    fence_refused(call->context->p2p, call->rma->dest);
     context_complete(call->context, call->rma->done_fn, call->rma->cookie, PAMI_ERROR);
     context_complete(call->context, call->rdone_fn, call->rma->cookie, PAMI_ERROR);
     return PAMI_SUCCESS;

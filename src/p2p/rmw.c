@@ -212,6 +212,7 @@ __attribute__((noinline)) static pami_result_t no_peer(struct context *context,
     if (error == -EPIPE && completion_reserve(&context->completions, 1) != 0)
         error = -ENOMEM;
     if (error == -EPIPE) {
+        fence_refused(context->p2p, rmw->dest);
         context_complete(context, rmw->done_fn, rmw->cookie, PAMI_ERROR);
         return PAMI_SUCCESS;
     }

@@ -30,10 +30,12 @@ struct checked {
 };
 
 /* The destination has left: no fault of the caller, who learns of it from the callbacks. */
-static pami_result_t complete_gone(struct context *context, const pami_send_event_t *events)
+static pami_result_t complete_gone(struct context *context, uint32_t dest,
+                                   const pami_send_event_t *events)
 {
     if (completion_reserve(&context->completions, 2) != 0)
         return error_set(PAMI_ENOMEM, "send: out of memory");
+    fence_refused(context->p2p, dest);
     context_complete(context, events->local_fn, events->cookie, PAMI_ERROR);
     context_complete(context, events->remote_fn, events->cookie, PAMI_ERROR);
     return PAMI_SUCCESS;
@@ -385,7 +387,9 @@ pami_result_t PAMI_Send(pami_context_t context, pami_send_t *parameters)
     if (likely(result == PAMI_SUCCESS))
         result = find_path("PAMI_Send", &checked, &parameters->send);
     if (unlikely(result != PAMI_SUCCESS))
-        return checked.gone ? complete_gone(checked.context, &parameters->events) : result;
+        return checked.gone
+                   ? complete_gone(checked.context, parameters->send.dest, &parameters->events)
+                   : result;
     return send_message("PAMI_Send", &checked, &parameters->send, &parameters->events, NULL);
 }
 
@@ -463,5 +467,5 @@ pami_result_t PAMI_Send_typed(pami_context_t context, pami_send_typed_t *paramet
         type_unref(typed->type);
         free(typed);
     }
-    return checked.gone ? complete_gone(checked.context, &parameters->events) : result;
+    return checked.gone ? complete_gone(checked.context, send.dest, &parameters->events) : result;
 }

@@ -1,9 +1,11 @@
 /*
  * A destination that has gone hides no other fault of a send: wrong arguments are refused as ever,
  * and only a send that is right in everything else is accepted and ends with an error by its
- * callbacks, once each, local_fn first.
+ * callbacks, once each, local_fn first. Of what has no callbacks the next fence tells, also when it
+ * was the first contact with the destination.
  *
  * Run: tasks=2
+ * Run: tasks=2 nodes=2
  */
 #include "api_test.h"
 
@@ -117,14 +119,64 @@ static void right(pami_endpoint_t gone)
     CHECK_REFUSED(PAMI_Send_immediate(job.context[0], &send.send), PAMI_ERROR, "dest");
 }
 
+static void on_fenced(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context;
+    CHECK_CALLBACK();
+    *(pami_result_t *)cookie = result;
+}
+
+static pami_result_t fence(pami_context_t context, pami_endpoint_t gone, bool all)
+{
+    pami_result_t result = PAMI_EAGAIN;
+
+    CHECK_OK(TEST_CALL(all ? PAMI_Fence_all(context, on_fenced, &result)
+                           : PAMI_Fence_endpoint(context, on_fenced, &result, gone)));
+    WAIT(&job, result != PAMI_EAGAIN);
+    return result;
+}
+
+/* Nobody is told of what is wrong but by a fence, and that once. */
+static void silent(pami_context_t context, pami_endpoint_t gone)
+{
+    static uint64_t word, value;
+    pami_send_t send = {.send = test_message(gone, ID, "h", 1, "data", 4)};
+    pami_put_simple_t put = {.rma = {.dest = gone, .bytes = 8}, .addr = {&value, &word}};
+    pami_get_simple_t get = {put.rma, put.addr};
+    pami_rmw_t rmw = {.dest = gone,
+                      .remote = &word,
+                      .value = &value,
+                      .operation = PAMI_ATOMIC_ADD,
+                      .type = PAMI_TYPE_UNSIGNED_LONG};
+
+    for (int way = 0; way < 8; way++) {
+        switch (way / 2) {
+        case 0:
+            CHECK_OK(PAMI_Send(context, &send));
+            break;
+        case 1:
+            CHECK_OK(PAMI_Put(context, &put));
+            break;
+        case 2:
+            CHECK_OK(PAMI_Get(context, &get));
+            break;
+        default:
+            CHECK_OK(PAMI_Rmw(context, &rmw));
+        }
+        CHECK_RESULT(fence(context, gone, way % 2 == 0), PAMI_ERROR);
+        CHECK_RESULT(fence(context, gone, true), PAMI_SUCCESS);
+    }
+}
+
 int main(void)
 {
     pami_dispatch_hint_t is_short = {.long_header = PAMI_HINT_DISABLE};
     pami_dispatch_hint_t small = {.recv_immediate = PAMI_HINT_ENABLE};
 
     job_start(&control, "control", 1);
-    job_start(&job, "gone_arguments", 1);
+    job_start(&job, "gone_arguments", 2);
     test_dispatch(job.context[0], ID, on_message, NULL, test_ordered());
+    test_dispatch(job.context[1], ID, on_message, NULL, test_ordered());
     test_dispatch(job.context[0], SHORT, on_message, NULL, is_short);
     test_dispatch(job.context[0], SMALL, on_message, NULL, small);
     job_barrier(&job);
@@ -137,6 +189,9 @@ int main(void)
         job_linger(&job, 0.1); /* until it is known */
         wrong(gone);
         right(gone);
+        CHECK_RESULT(fence(job.context[0], gone, true), PAMI_ERROR);
+        silent(job.context[1], gone);
+        silent(job.context[0], gone);
         job_destroy(&job);
     }
     job_finish(&control);
