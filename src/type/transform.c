@@ -41,7 +41,9 @@ int type_transform(const void *source, const struct type *source_type, size_t so
     struct type_sink sink;
     int error;
 
-    if (bytes > 0 && source_type->size == 0)
+    if (bytes == 0) /* there may be no memory */
+        return type_check_operator(target_type, fn);
+    if (source_type->size == 0)
         return -EINVAL;
     if (source_type->flat && target_type->flat && !operator_is_user(fn)) {
         error = type_check_transfer(target_type, target_offset, bytes, fn);

@@ -420,7 +420,10 @@ static void transforms(void **state)
     assert_int_equal(TRANSFORM(PAMI_TYPE_BYTE, 0, empty, 7, 0, PAMI_DATA_NOOP), PAMI_SUCCESS);
     expect_invalid(TRANSFORM(empty, 0, PAMI_TYPE_BYTE, 0, 1, NULL), "empty");
     expect_invalid(TRANSFORM(PAMI_TYPE_BYTE, 0, empty, 0, 1, PAMI_DATA_NOOP), "empty");
-    /* No buffer. */
+    /* No buffer, where one is needed. */
+    assert_int_equal(
+        PAMI_Type_transform_data(NULL, PAMI_TYPE_BYTE, 0, NULL, PAMI_TYPE_BYTE, 0, 0, NULL, NULL),
+        PAMI_SUCCESS);
     expect_invalid(
         PAMI_Type_transform_data(NULL, PAMI_TYPE_BYTE, 0, target, PAMI_TYPE_BYTE, 0, 1, NULL, NULL),
         "src_addr");
