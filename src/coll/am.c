@@ -218,13 +218,20 @@ static void part_run(struct am_part *part, struct group *group, const struct am_
         part_done(part->am->context, part, PAMI_SUCCESS);
 }
 
-/* The message's sender has gone before its data was fetched. */
+/* The message's sender, or this process, has gone before its data was fetched; the dispatch
+ * function may be at it. */
 static void part_lost(pami_context_t context, void *cookie, pami_result_t result)
 {
     struct am_part *part = cookie;
-    struct am_ids *ids = part->row->ids;
+    struct am_ids *ids;
 
-    (void)context, (void)result;
+    (void)context;
+    if (part->row == NULL) {
+        part->deferred = NULL;
+        part->result = result;
+        return;
+    }
+    ids = part->row->ids;
     am_part_free(part);
     am_ids_reap(ids);
 }
