@@ -253,7 +253,9 @@ static pami_result_t wait_inside(struct wait *wait)
             break;
         if (context_has_retries(context))
             return PAMI_SUCCESS;
-        context_tend(context);
+        /* Not around a callback: what ends with somebody who has gone may be what that is for. */
+        if (wait->stay != STAY_NESTED)
+            context_tend(context);
     }
     return PAMI_EAGAIN;
 }
