@@ -4,8 +4,11 @@
  * What a context has sent to another one comes before the news of its end, but between other pairs
  * of contexts there is no order. So who has gone is the business of one context, that of the
  * creation, to which a DOWN that says success goes in any case. A task has gone when that context
- * has heard the end of all its members; without such a DOWN there will be none. A task that goes
- * while others wait for its UP cannot have completed its own creation.
+ * has heard the end of all its members; without such a DOWN there will be none. One from a context
+ * that is no member, and that join.c has guessed, is there before as well: contexts end when what
+ * their task has sent has been taken, as far as that does not take too long (p2p_drain; time does
+ * not pass for that in a simulation, where such a creation may fail). A task that goes while others
+ * wait for its UP cannot have completed its own creation.
  */
 #include <errno.h>
 
