@@ -33,6 +33,7 @@
 /* Looks before the first sleep. */
 #define LOOKS_BEFORE_SLEEP 200
 
+/* Ports that are not advanced, as the context is paused, have nothing. */
 bool context_has_events(const struct context *context)
 {
     if (!completion_queue_empty(&context->completions) || context->busy)
@@ -49,7 +50,7 @@ bool context_has_retries(const struct context *context)
 {
     if (!list_empty(&context->retries) || context->work.again.first != NULL)
         return true;
-    for (size_t i = 0; i < context->port_count; i++) {
+    for (size_t i = 0; i < context->port_count && !context->paused; i++) {
         struct port *port = context->ports[i];
 
         if (port->ops->stalled != NULL && port->ops->stalled(port))

@@ -1,10 +1,12 @@
 /*
  * A context that holds too many messages for an id that is not registered (PAMI_HOLD_BYTES) takes
- * no more in; meanwhile it sleeps, though there are more. Then all of them come.
+ * no more in; meanwhile it sleeps, though there are more, and though a message of its own waits for
+ * a connection. Then all of them come.
  *
  * Run: tasks=2 env="PAMI_HOLD_BYTES=64K"
  * Run: tasks=2 env="PAMI_HOLD_BYTES=64K PAMI_NETWORK=ofi" nodes=2
  * Run: tasks=3 env="PAMI_HOLD_BYTES=64K"
+ * Run: tasks=3 env="PAMI_HOLD_BYTES=64K PAMI_NETWORK=ofi" nodes=3
  */
 #include <pami/pamix.h>
 
@@ -12,8 +14,10 @@
 
 enum {
     ID = 1,
+    ID_OTHER,     /* from the context that holds, to one that it has not sent to before */
     COUNT = 5000, /* many times what may be held */
     BYTES = 64,
+    OTHER_BYTES = 200,
     OWN = 0,
     HOLDING = 1, /* contexts */
     WAIT_US = 20000,
@@ -21,7 +25,7 @@ enum {
 };
 
 static struct job job;
-static size_t arrived;
+static size_t arrived, others;
 
 static void on_message(pami_context_t context, void *cookie, const void *header,
                        size_t header_bytes, const void *data, size_t bytes, pami_endpoint_t origin,
@@ -32,6 +36,23 @@ static void on_message(pami_context_t context, void *cookie, const void *header,
     CHECK(context == job.context[HOLDING]);
     CHECK_SIZE(test_differs(data, bytes, 1, arrived), BYTES);
     arrived++;
+}
+
+static void on_other(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                     const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    (void)context, (void)cookie, (void)header, (void)header_bytes;
+    (void)data, (void)bytes, (void)origin, (void)recv;
+    others++;
+}
+
+static void send_other(void)
+{
+    static const char data[OTHER_BYTES];
+    pami_endpoint_t last = job_endpoint(&job, job.tasks - 1, OWN);
+
+    test_send(job.context[HOLDING], last, ID_OTHER, NULL, 0, data, OTHER_BYTES,
+              (pami_send_event_t){0});
 }
 
 /* Looks for something to do, until none of many looks in a row finds anything. */
@@ -49,6 +70,8 @@ static void receive(void)
     size_t slept = 0;
 
     settle();
+    send_other();
+    settle();
     for (int i = 0; i < WAITS; i++) {
         slept += PAMIX_Context_wait(job.context[HOLDING], WAIT_US) == PAMI_EAGAIN;
         PAMI_Context_advance(job.context[HOLDING], 1);
@@ -65,6 +88,8 @@ int main(void)
     test_fill(source, COUNT + BYTES, 1, 0);
     job_start(&job, "hold_sleep", 2);
     test_dispatch(job.context[OWN], ID, on_message, NULL, test_ordered());
+    test_dispatch(job.context[OWN], ID_OTHER, on_other, NULL, test_ordered());
+    test_dispatch(job.context[HOLDING], ID_OTHER, on_other, NULL, test_ordered());
     job_barrier(&job);
     if (job.task == 0)
         for (size_t i = 0; i < COUNT; i++)
@@ -72,6 +97,8 @@ int main(void)
                                 source + i, BYTES);
     else if (job.task == 1)
         receive();
+    if (job.task == job.tasks - 1)
+        WAIT(&job, others == 1);
     job_finish(&job);
     free(source);
     return 0;
