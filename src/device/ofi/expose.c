@@ -67,24 +67,16 @@ static struct ofi_slot *slot_of(struct port *port)
     return container_of(port, struct ofi_port, port)->slot;
 }
 
-/* Index of a place that is free; -ENOMEM. */
-static int find_place(struct ofi_slot *slot, uint32_t *place)
+/* Twice as many places, the new ones free, the lowest first. 0 or -ENOMEM. */
+static int make_places(struct ofi_slot *slot)
 {
     uint32_t room = slot->exposed_room == 0 ? 16 : 2 * slot->exposed_room;
-    struct ofi_region *more;
+    struct ofi_exposed *more = realloc(slot->exposed, room * sizeof(*more));
 
-    for (uint32_t i = 0; i < slot->exposed_room; i++, slot->exposed_next++)
-        if (slot->exposed[slot->exposed_next % slot->exposed_room].mr == NULL) {
-            *place = slot->exposed_next++ % slot->exposed_room;
-            return 0;
-        }
-    more = realloc(slot->exposed, room * sizeof(*more));
     if (more == NULL)
         return -ENOMEM;
-    for (uint32_t i = slot->exposed_room; i < room; i++)
-        more[i] = (struct ofi_region){0};
-    *place = slot->exposed_room;
-    slot->exposed_next = slot->exposed_room + 1;
+    for (uint32_t i = room; i-- > slot->exposed_room; slot->exposed_free = i + 1)
+        more[i] = (struct ofi_exposed){.below = slot->exposed_free};
     slot->exposed = more;
     slot->exposed_room = room;
     return 0;
@@ -95,7 +87,7 @@ int ofi_expose(struct port *port, void *address, size_t bytes, bool written,
 {
     const uint64_t all = FI_REMOTE_READ | FI_REMOTE_WRITE | FI_READ | FI_WRITE;
     struct ofi_slot *slot = slot_of(port);
-    uint32_t place;
+    struct ofi_exposed *place;
     uint64_t key;
     int error, cancel;
 
@@ -105,29 +97,35 @@ int ofi_expose(struct port *port, void *address, size_t bytes, bool written,
         *exposure = (struct exposure){.id = EXPOSURE_ALL, .offset = slot->offset};
         return 0;
     }
-    if (find_place(slot, &place) != 0)
+    if (slot->exposed_free == 0 && make_places(slot) != 0)
         return -ENOMEM;
+    place = &slot->exposed[slot->exposed_free - 1];
     cancel = ofi_enter();
-    error = ofi_region_expose(slot, address, bytes, written ? all : FI_REMOTE_READ,
-                              &slot->exposed[place], &key);
+    error = ofi_region_expose(slot, address, bytes, written ? all : FI_REMOTE_READ, &place->region,
+                              &key);
     ofi_leave(cancel);
     if (error != 0) {
         log_info("ofi: %zu bytes cannot be registered: %s", bytes, fi_strerror(-error));
         return -EOPNOTSUPP;
     }
-    *exposure = (struct exposure){.key = key, .id = place + 1, .offset = slot->offset};
+    *exposure = (struct exposure){.key = key, .id = slot->exposed_free, .offset = slot->offset};
+    slot->exposed_free = place->below;
     return 0;
 }
 
 void ofi_conceal_own(struct ofi_slot *slot, uint32_t id)
 {
+    struct ofi_exposed *place;
     int cancel;
 
-    if (id == 0 || id > slot->exposed_room)
+    if (id == 0 || id > slot->exposed_room || slot->exposed[id - 1].region.mr == NULL)
         return;
+    place = &slot->exposed[id - 1];
     cancel = ofi_enter();
-    ofi_region_release(&slot->exposed[id - 1]);
+    ofi_region_release(&place->region);
     ofi_leave(cancel);
+    place->below = slot->exposed_free;
+    slot->exposed_free = id;
 }
 
 void ofi_conceal(struct port *port, const struct exposure *exposure)
@@ -164,16 +162,16 @@ void ofi_conceal(struct port *port, const struct exposure *exposure)
 void *ofi_exposure_descriptor(const struct ofi_slot *slot, const struct exposure *exposure)
 {
     if (exposure->id == 0 || exposure->id > slot->exposed_room ||
-        exposure->offset != slot->offset || slot->exposed[exposure->id - 1].mr == NULL)
+        exposure->offset != slot->offset || slot->exposed[exposure->id - 1].region.mr == NULL)
         return NULL;
-    return slot->exposed[exposure->id - 1].descriptor;
+    return slot->exposed[exposure->id - 1].region.descriptor;
 }
 
 void ofi_exposures_free(struct ofi_slot *slot)
 {
     for (uint32_t i = 0; i < slot->exposed_room; i++)
-        ofi_region_release(&slot->exposed[i]);
+        ofi_region_release(&slot->exposed[i].region);
     free(slot->exposed);
     slot->exposed = NULL;
-    slot->exposed_room = 0;
+    slot->exposed_room = slot->exposed_free = 0;
 }

@@ -221,6 +221,12 @@ struct ofi_region {
     void *descriptor;
 };
 
+/* A place for what is exposed; those that are free are a stack. */
+struct ofi_exposed {
+    struct ofi_region region; /* mr NULL: it is free, ... */
+    uint32_t below; /* ... and this is the id of the free one under it; 0: there is none */
+};
+
 /*
  * The endpoint of context `offset`. Made when the context is created for the first time, and kept
  * until the device is closed: a context that is created again goes on with it, and finds what came
@@ -261,12 +267,12 @@ struct ofi_slot {
     struct list orphans;   /* of those, nobody waits for these any more */
     struct list spare;     /* of those that are over: for later ones */
     uint32_t spare_count;
-    uint32_t remotes_open;      /* remotes not finished */
-    bool remotes_wait;          /* one may have pieces that the provider has not got yet, ... */
-    bool remotes_refused;       /* ... and it has refused one that had no other under way */
-    struct ofi_region *exposed; /* by id - 1; mr NULL: free */
-    uint32_t exposed_room, exposed_next;
-    int completed; /* transfers that ended since the last advance looked */
+    uint32_t remotes_open;       /* remotes not finished */
+    bool remotes_wait;           /* one may have pieces that the provider has not got yet, ... */
+    bool remotes_refused;        /* ... and it has refused one that had no other under way */
+    struct ofi_exposed *exposed; /* by id - 1 */
+    uint32_t exposed_room, exposed_free; /* places; the id of a free one, 0: none is */
+    int completed;                       /* transfers that ended since the last advance looked */
     struct ofi_link *last;
     struct fi_cq_data_entry stash[OFI_BATCH]; /* taken from the queue, not looked at */
     uint32_t stash_count, stash_next;
