@@ -1,7 +1,8 @@
 /*
  * PAMI_Get_typed: the stream of data bytes of a layout at the target comes into a local layout.
  * Both types are handles of the origin. Layouts repeat, end anywhere, overlap (the remote one), run
- * downwards; gaps stay untouched. The types may be destroyed as soon as the call has returned.
+ * downwards; gaps stay untouched, also where pieces and gaps are of many lengths, up to more than
+ * is read at once. The types may be destroyed as soon as the call has returned.
  *
  * Run: tasks=1,2,3,8
  * Run: tasks=2,5 nodes=2
@@ -75,6 +76,47 @@ static void batch(size_t number)
     free(all);
 }
 
+/* No two neighbours are alike; the local layout is in other pieces. */
+static void uneven(void)
+{
+    static const size_t bytes[] = {8, 1, 24, 4096, 16, 4097, 3};
+    static const size_t gap[] = {8, 0, 1024, 40, 1025, 5000, 1, 700, 64, 9, 2};
+    size_t pieces = 7 * 11 * 3, room = 0, data = 0, x = 0;
+    unsigned char *source, *target, **all = test_alloc(job.tasks * sizeof *all);
+    pami_type_t remote, local;
+    struct rma op = {0};
+
+    CHECK_OK(PAMI_Type_create(&remote));
+    for (size_t i = 0; i < pieces; i++) {
+        CHECK_OK(PAMI_Type_add_simple(remote, bytes[i % 7], gap[i % 11], 1, bytes[i % 7]));
+        room += gap[i % 11] + bytes[i % 7];
+        data += bytes[i % 7];
+    }
+    CHECK_OK(PAMI_Type_complete(remote, 1));
+    CHECK_OK(PAMI_Type_create(&local));
+    CHECK_OK(PAMI_Type_add_simple(local, 5, 0, 1, 7));
+    CHECK_OK(PAMI_Type_complete(local, 1));
+    source = test_alloc(room);
+    test_fill(source, room, job.task, 0);
+    target = memset(test_alloc(data + data / 5 * 2 + 7), RMA_GUARD_BYTE, data + data / 5 * 2 + 7);
+    rma_share(&job, &source, sizeof source, all);
+    rma_get_typed(&op, job.context[0], job_endpoint(&job, next, 0),
+                  (pami_rma_addr_t){target, all[next]}, (pami_rma_typed_t){local, remote}, data);
+    rma_wait(&job);
+    room = 0;
+    for (size_t i = 0; i < pieces; i++) {
+        room += gap[i % 11];
+        for (size_t j = 0; j < bytes[i % 7]; j++, x++)
+            CHECK(target[x / 5 * 7 + x % 5] == test_byte(next, room++));
+    }
+    for (x = 0; x + 1 < data / 5; x++)
+        CHECK(test_all(target + 7 * x + 5, 2, RMA_GUARD_BYTE));
+    job_barrier(&job);
+    free(source), free(target), free(all);
+    CHECK_OK(PAMI_Type_destroy(&remote));
+    CHECK_OK(PAMI_Type_destroy(&local));
+}
+
 static void refused(void)
 {
     static char memory[64];
@@ -113,6 +155,7 @@ int main(void)
     previous = (job.task + job.tasks - 1) % job.tasks;
     for (size_t i = 0; i < BATCHES; i++)
         batch(i);
+    uneven();
     refused();
     rma_close(&job);
     return 0;
