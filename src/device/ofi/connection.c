@@ -84,7 +84,8 @@ void connection_free(struct connection *connection)
     free(connection);
 }
 
-/* From the address of the interface that we use, to whatever port is free. */
+/* From the address of the interface that we use. The port is chosen when it is known where to: one
+ * that is bound before serves this connection only, and a host has some 28000 for all its tasks. */
 static int connect_from(const struct sockaddr_storage *from, const struct sockaddr_storage *to)
 {
     socklen_t bytes =
@@ -94,6 +95,7 @@ static int connect_from(const struct sockaddr_storage *from, const struct sockad
 
     if (fd < 0)
         return -errno;
+    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     if (from->ss_family == to->ss_family)
         error = bind(fd, (const struct sockaddr *)(const void *)from, bytes);
     if (error == 0)
