@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "bootstrap/bootstrap.h"
-#include "device/ofi/ofi.h"
+#include "device/ofi/buffers.h"
 #include "util/cpu.h"
 #include "util/log.h"
 #include "util/minmax.h"
@@ -171,11 +171,11 @@ void ofi_link_forget(struct ofi_link *link)
     struct list *item;
 
     if (link->open != NULL)
-        list_push_back(&link->slot->free, &link->open->operation.link);
+        ofi_buffer_put(link->open);
     link->open = NULL;
     list_remove(&link->gathering);
     while ((item = list_pop_front(&link->backlog)) != NULL)
-        list_push_back(&link->slot->free, item);
+        ofi_buffer_put(ofi_buffer_of(list_entry(item, struct ofi_operation, link)));
     list_remove(&link->blocked);
     list_remove(&link->owing);
 }
@@ -294,34 +294,20 @@ static int send_buffer(struct ofi_link *link, struct ofi_buffer *buffer)
     ofi_slot_rouse(slot);
     buffer->life = link->life;
     cancel = ofi_enter();
-    error = fi_send(slot->ep, buffer->memory, buffer->bytes, slot->send_region.descriptor,
-                    link->address, &buffer->operation.context);
+    error = fi_send(slot->ep, buffer->memory, buffer->bytes, buffer->descriptor, link->address,
+                    &buffer->operation.context);
     ofi_leave(cancel);
     return error == 0 ? 0 : provider_error(link, error);
 }
 
 void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int error)
 {
-    struct ofi_link *link = operation->to;
+    struct ofi_buffer *buffer = ofi_buffer_of(operation);
 
-    if (error != 0 && link->life == ((struct ofi_buffer *)(void *)operation)->life)
-        give_up(link, error);
-    list_push_front(&slot->free, &operation->link);
-}
-
-/* NULL: none is free. */
-static struct ofi_buffer *buffer_get(struct ofi_link *link)
-{
-    struct list *item = list_pop_front(&link->slot->free);
-    struct ofi_buffer *buffer;
-
-    if (item == NULL)
-        return NULL;
-    buffer = (struct ofi_buffer *)(void *)list_entry(item, struct ofi_operation, link);
-    buffer->operation.to = link;
-    buffer->bytes = 0;
-    buffer->packets = 0;
-    return buffer;
+    (void)slot;
+    if (error != 0 && operation->to->life == buffer->life)
+        give_up(operation->to, error);
+    ofi_buffer_put(buffer);
 }
 
 /* Nothing of the link waits, or it waits behind what does. */
@@ -344,7 +330,7 @@ static void add_frame(struct ofi_link *link, struct ofi_buffer *buffer, const st
 
 static int send_copy(struct ofi_link *link, const struct packet *packet, size_t body)
 {
-    struct ofi_buffer *buffer = buffer_get(link);
+    struct ofi_buffer *buffer = ofi_buffer_get(link);
 
     if (buffer == NULL)
         return refuse(link, -EAGAIN);
@@ -378,7 +364,7 @@ void ofi_links_flush(struct ofi_slot *slot)
 static int gather(struct ofi_link *link, const struct packet *packet, size_t body)
 {
     if (link->open == NULL) {
-        link->open = buffer_get(link);
+        link->open = ofi_buffer_get(link);
         if (link->open == NULL)
             return refuse(link, -EAGAIN);
         list_push_back(&link->slot->gathering, &link->gathering);
@@ -474,7 +460,7 @@ int ofi_link_backlog(struct ofi_link *link)
     while ((item = list_first(&link->backlog)) != NULL) {
         struct ofi_operation *operation = list_entry(item, struct ofi_operation, link);
 
-        if (send_buffer(link, (struct ofi_buffer *)(void *)operation) != 0)
+        if (send_buffer(link, ofi_buffer_of(operation)) != 0)
             return count;
         list_remove(item);
         count++;
@@ -505,13 +491,13 @@ bool ofi_link_report(struct ofi_link *link, bool ask)
         if (error != 0)
             return false;
     } else {
-        buffer = buffer_get(link);
+        buffer = ofi_buffer_get(link);
         if (buffer == NULL)
             return false;
         buffer->bytes = sizeof(frame);
         memcpy(buffer->memory, &frame, sizeof(frame));
         if (send_buffer(link, buffer) != 0) {
-            list_push_front(&slot->free, &buffer->operation.link);
+            ofi_buffer_put(buffer);
             return false;
         }
     }

@@ -6,6 +6,7 @@
  *   provider.c    which libfabric provider, and why
  *   slot.c        one libfabric endpoint with its queues and buffers, for each context
  *   link.c        one remote endpoint: order, credits, sending
+ *   buffers.c     what is sent from
  *   arrive.c      receiving
  *   port.c        completions, house-keeping
  *   news.c        what the reception tells a slot
@@ -183,6 +184,7 @@ struct ofi_notice {
 
 struct ofi_port;
 struct ofi_link;
+struct ofi_buffer;
 struct ofi_slot;
 struct reception;
 
@@ -192,14 +194,6 @@ struct ofi_operation {
     struct list link;           /* free list, backlog, or what belongs together */
     void (*done)(struct ofi_slot *slot, struct ofi_operation *operation, int error);
     struct ofi_link *to;
-};
-
-struct ofi_buffer {
-    struct ofi_operation operation;
-    uint32_t life; /* of the link when it was sent */
-    size_t bytes;
-    uint32_t packets;
-    char *memory;
 };
 
 struct ofi_receive {
@@ -243,7 +237,7 @@ struct ofi_slot {
     struct fid_ep *rails[OFI_RAILS_MAX];
     uint32_t rail_count, rail_next;
     struct ofi_name name;
-    struct ofi_region all, receive_region, send_region;
+    struct ofi_region all, receive_region;
     size_t packet_max, inject_max, receive_bytes;
     size_t gather_frame, gather_max; /* frames up to so many bytes gather, in so many together */
     size_t message_max;              /* ... and with a larger one behind them */
@@ -254,9 +248,11 @@ struct ofi_slot {
     struct ofi_receive *receives;
     uint32_t receive_count;
     char *receive_memory;
-    struct ofi_buffer *buffers;
-    char *send_memory;
-    struct list free; /* buffers */
+    struct list blocks;  /* of send buffers, */
+    struct list free;    /* of which these are free */
+    uint32_t free_count; /* so many, */
+    uint32_t last_count; /* the last of which are for links that have none */
+    bool came_back;      /* one has, since house-keeping has looked last */
 
     struct u64map map;     /* endpoint to link */
     struct list links;     /* all */
@@ -398,6 +394,7 @@ struct ofi_link {
     uint32_t held_count;
     struct held **held;      /* by number modulo window: came before their turn */
     struct ofi_buffer *open; /* NULL: nothing has gathered */
+    uint32_t buffers;        /* that it has, or the provider has for it */
     struct list backlog;
     struct list link, owing, blocked, gathering;
     struct ofi_pulse pulse;

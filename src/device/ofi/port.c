@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bootstrap/bootstrap.h"
-#include "device/ofi/ofi.h"
+#include "device/ofi/buffers.h"
 #include "util/clock.h"
 #include "util/cpu.h"
 #include "util/log.h"
@@ -320,6 +320,7 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
     if (atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)
         ofi_news(slot);
     ofi_links_flush(slot);
+    ofi_buffers_tend(slot);
     ofi_pulse_tend(slot);
     list_for_each (item, &slot->links) {
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
@@ -437,7 +438,7 @@ static uint32_t packets_of(struct list *waiting)
 {
     struct ofi_operation *operation = list_entry(waiting, struct ofi_operation, link);
 
-    return ((struct ofi_buffer *)(void *)operation)->packets;
+    return ofi_buffer_of(operation)->packets;
 }
 
 static void say_goodbye(struct ofi_slot *slot)

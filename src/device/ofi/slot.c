@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
-#include "device/ofi/ofi.h"
+#include "device/ofi/buffers.h"
 #include "util/log.h"
 #include "util/option.h"
 
@@ -222,35 +222,23 @@ static int make_receives(struct ofi_slot *slot)
     return 0;
 }
 
-static int make_buffers(struct ofi_slot *slot)
+static int register_receives(struct ofi_slot *slot)
 {
-    size_t count = (size_t)option_int(OPT_OFI_SEND_BUFFERS);
-
-    slot->buffers = calloc(count, sizeof(*slot->buffers));
-    slot->send_memory = aligned_alloc(4096, (count * slot->message_max + 4095) & ~(size_t)4095);
-    if (slot->buffers == NULL || slot->send_memory == NULL)
-        return -ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        slot->buffers[i].memory = slot->send_memory + i * slot->message_max;
-        slot->buffers[i].operation.done = ofi_buffer_done;
-        list_push_back(&slot->free, &slot->buffers[i].operation.link);
-    }
-    return 0;
-}
-
-static int register_buffers(struct ofi_slot *slot)
-{
-    size_t sends = (size_t)option_int(OPT_OFI_SEND_BUFFERS) * slot->message_max;
-    size_t receives = slot->receive_count * slot->receive_bytes;
+    size_t bytes = slot->receive_count * slot->receive_bytes;
     int error;
 
     if ((slot->device->provider.info->domain_attr->mr_mode & FI_MR_LOCAL) == 0)
         return 0;
-    error = ofi_region_register(slot, slot->send_memory, sends, FI_SEND, 1, &slot->send_region);
-    if (error == 0)
-        error = ofi_region_register(slot, slot->receive_memory, receives, FI_RECV, 2,
-                                    &slot->receive_region);
+    error =
+        ofi_region_register(slot, slot->receive_memory, bytes, FI_RECV, 1, &slot->receive_region);
     return error == 0 ? 0 : failed("fi_mr_reg", error);
+}
+
+static int make_buffers(struct ofi_slot *slot)
+{
+    int error = ofi_buffers_make(slot, (uint32_t)option_int(OPT_OFI_SEND_BUFFERS));
+
+    return error == 0 ? 0 : failed("send buffers", error);
 }
 
 static int post_all(struct ofi_slot *slot)
@@ -285,6 +273,7 @@ int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **o
     slot->message_max = ofi_message_bytes(slot->packet_max);
     slot->gather_frame = ofi_gather_frame(slot->packet_max);
     slot->gather_max = slot->message_max < OFI_GATHER_BYTES ? slot->message_max : OFI_GATHER_BYTES;
+    list_init(&slot->blocks);
     list_init(&slot->free);
     list_init(&slot->gathering);
     list_init(&slot->links);
@@ -300,7 +289,7 @@ int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **o
     if (error == 0)
         error = make_buffers(slot);
     if (error == 0)
-        error = register_buffers(slot);
+        error = register_receives(slot);
     if (error == 0)
         error = post_all(slot);
     if (error != 0) {
@@ -331,7 +320,7 @@ void ofi_slot_free(struct ofi_slot *slot)
         close_object(&slot->rails[--slot->rail_count]->fid);
     ofi_remotes_finish(slot);
     ofi_region_release(&slot->receive_region);
-    ofi_region_release(&slot->send_region);
+    ofi_buffers_free(slot);
     if (slot->edges)
         close(slot->cq_fd);
     if (slot->cq != NULL)
@@ -348,7 +337,5 @@ void ofi_slot_free(struct ofi_slot *slot)
     free(slot->straight);
     free(slot->receives);
     free(slot->receive_memory);
-    free(slot->buffers);
-    free(slot->send_memory);
     free(slot);
 }
