@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
@@ -18,6 +19,11 @@
 
 /* Packets of the largest size that a receive buffer holds. */
 #define PACKETS_PER_BUFFER 16u
+/* Descriptors that another task may take, as each end may make a connection: between receptions,
+ * between two contexts. And those of the rest of the process. */
+#define FILES_TASK 2u
+#define FILES_CONTEXT 2u
+#define FILES_PROGRAM 512u
 
 /* A call of libfabric that failed; named in the log, once. */
 static int failed(const char *call, long error)
@@ -254,6 +260,27 @@ static int post_all(struct ofi_slot *slot)
     return error;
 }
 
+/*
+ * Descriptors for all tasks that this one may have to do with, if they have as many contexts as it
+ * has now. A process may open 1024 unless somebody has seen to it, as select knows no more, though
+ * the system allows it many times that.
+ */
+static void allow_descriptors(const struct ofi_device *device)
+{
+    const struct bootstrap *job = device->bootstrap;
+    rlim_t contexts = 1, wanted;
+    struct rlimit limit;
+
+    for (uint32_t i = 0; i < device->contexts; i++)
+        contexts += device->slots[i] != NULL;
+    wanted = FILES_CONTEXT * (rlim_t)option_int(OPT_OFI_RAILS) * contexts * contexts;
+    wanted = FILES_PROGRAM + (FILES_TASK + wanted) * (job->tasks + job->servers);
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **out)
 {
     struct ofi_slot *slot = calloc(1, sizeof(*slot));
@@ -262,6 +289,7 @@ int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **o
 
     if (slot == NULL)
         return -ENOMEM;
+    allow_descriptors(device);
     slot->device = device;
     slot->offset = offset;
     slot->packet_max = option_bytes(OPT_OFI_PACKET_BYTES) & ~(size_t)7;
