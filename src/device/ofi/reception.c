@@ -121,6 +121,7 @@ static void watch_connection(struct reception *reception, struct connection *con
 
     if (epoll_ctl(reception->epoll, how, connection->fd, &event) != 0)
         connection->state = CONNECTION_FAILED;
+    reception->failed = reception->failed || connection->state == CONNECTION_FAILED;
 }
 
 /* NULL: the end has come. */
@@ -196,6 +197,7 @@ static void peer_died(struct reception *reception, struct peer *peer, const char
         if (!is_stranger(connection->state) && connection->task == peer->task)
             connection->state = CONNECTION_FAILED;
     }
+    reception->failed = true;
     tell_dead(reception, peer->task, life);
 }
 
@@ -334,6 +336,7 @@ static void progress(struct reception *reception, struct connection *connection)
         reception->strangers--;
     if (connection->state != CONNECTION_FAILED)
         return;
+    reception->failed = true;
     /* The end of a conversation with one of us is the end of that task; strangers come and go. */
     if (known) {
         peer = peer_of(reception, connection->task);
@@ -344,11 +347,10 @@ static void progress(struct reception *reception, struct connection *connection)
     }
 }
 
-/* Those that take too long, and those that are over. */
-static void sweep(struct reception *reception)
+/* Those that take too long. */
+static void look_at_deadlines(struct reception *reception, uint64_t now)
 {
-    uint64_t now = clock_now_ns();
-    struct list *item, *following;
+    struct list *item;
 
     list_for_each (item, &reception->connections) {
         struct connection *connection = list_entry(item, struct connection, link);
@@ -361,18 +363,38 @@ static void sweep(struct reception *reception)
             !(stranger && reception->full && now - connection->since > STRANGER_NS))
             continue;
         connection->state = CONNECTION_FAILED;
+        reception->failed = true;
         peer = stranger ? NULL : peer_of(reception, connection->task);
         if (stranger)
             reception->strangers--;
         else if (peer != NULL)
             peer_died(reception, peer, "does not answer");
     }
+    reception->sweep_at = now + LOOK_MS * UINT64_C(1000000);
+}
+
+static void free_failed(struct reception *reception)
+{
+    struct list *item, *following;
+
+    reception->failed = false;
     list_for_each_safe (item, following, &reception->connections) {
         struct connection *connection = list_entry(item, struct connection, link);
 
         if (connection->state == CONNECTION_FAILED)
             connection_free(connection);
     }
+}
+
+/* There may be as many connections as tasks, so they are not all looked at after each event. */
+static void sweep(struct reception *reception)
+{
+    uint64_t now = clock_now_ns();
+
+    if (now >= reception->sweep_at)
+        look_at_deadlines(reception, now);
+    if (reception->failed)
+        free_failed(reception);
     if (reception->full && reception->strangers < STRANGERS_MAX)
         open_door(reception, true);
 }

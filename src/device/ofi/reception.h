@@ -38,6 +38,8 @@ struct reception {
     struct list waiting; /* asks for contexts that do not exist yet */
     uint64_t look_at;    /* ns: at those that wait for a limited time */
     struct list connections;
+    bool failed;       /* some of those are over */
+    uint64_t sweep_at; /* ns: at those that take too long */
     uint32_t strangers;
     bool full;           /* of them: the listener is not watched */
     bool starved;        /* memory has been short, and that was said */
