@@ -255,8 +255,11 @@ static int post_all(struct ofi_slot *slot)
     if (slot->device->provider.multi_receive)
         fi_setopt(&slot->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &slot->message_max,
                   sizeof(slot->message_max));
-    for (uint32_t i = 0; i < slot->receive_count && error == 0; i++)
+    for (uint32_t i = 0; i < slot->receive_count && error == 0; i++) {
         error = ofi_slot_post(slot, &slot->receives[i]);
+        if (error == -EAGAIN && i != 0)
+            return 0; /* the provider takes no more at a time */
+    }
     return error;
 }
 
