@@ -35,7 +35,16 @@ void ofi_address_format(const struct sockaddr_storage *address, char *text, size
         snprintf(text, size, "?");
 }
 
-/* IPv4 before IPv6; link-local IPv6 addresses need a scope, and are left out. */
+/* 169.254.0.0/16: what a host has with its own controller is the same on all hosts. */
+static bool is_self_assigned(const struct sockaddr_storage *address)
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
+
+    return v4->sin_family == AF_INET && ntohl(v4->sin_addr.s_addr) >> 16 == 0xa9fe;
+}
+
+/* IPv4 before IPv6, but last what has no cable, or nobody at its other end, and what has given
+ * itself an address. Link-local IPv6 addresses need a scope, and are left out. */
 static int rank(const struct ifaddrs *entry, const char *wanted, bool host_only)
 {
     struct sockaddr_storage address;
@@ -50,7 +59,9 @@ static int rank(const struct ifaddrs *entry, const char *wanted, bool host_only)
     ofi_address_format(&address, text, sizeof(text));
     if (*wanted != '\0')
         return strcmp(wanted, entry->ifa_name) == 0 || strcmp(wanted, text) == 0 ? base : 0;
-    return loopback == host_only ? base : 0;
+    if (loopback != host_only)
+        return 0;
+    return (entry->ifa_flags & IFF_RUNNING) != 0 && !is_self_assigned(&address) ? base + 2 : base;
 }
 
 int ofi_interface(const char *wanted, bool host_only, struct sockaddr_storage *address, char *why,

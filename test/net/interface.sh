@@ -1,0 +1,38 @@
+#!/bin/bash
+# Which interface is taken where there are several: not one without a cable, nor, where there is
+# another, one with an address that its host has given itself.
+# Run: timeout=60
+
+. "$(dirname "$0")/functions"
+
+need_module
+command -v ip >/dev/null || skip 'no ip'
+alone='unshare --net'
+$alone true 2>/dev/null || alone='unshare --user --map-root-user --net'
+$alone true 2>/dev/null || skip 'network namespaces cannot be made here'
+
+# add NAME ADDRESS up|down: the other end of its cable
+# shellcheck disable=SC2016
+add='add() {
+    ip link add "$1" type veth peer name "other-$1" && ip addr add "$2" dev "$1" &&
+        ip link set "$1" up && ip link set "other-$1" "$3" || exit 77
+}'
+
+# taken ADDRESS INTERFACES...: this one is, of those
+taken() {
+    what="$*"
+    # shellcheck disable=SC2086
+    $alone sh -c "ip link set lo up; $add; $2; sleep 0.1; exec \"\$0\" --devices" \
+        "$build/bin/pami_info" >"$scratch/out" 2>"$scratch/err" </dev/null
+    [ $? != 77 ] || skip 'no veth interfaces here'
+    grep -q "interface $1\$" "$scratch/out" || complain "$1 is not taken"
+}
+
+taken 10.78.1.1 'add one 10.78.1.1/24 up; add two 10.78.2.1/24 up'
+taken 10.78.2.1 'add one 10.78.1.1/24 down; add two 10.78.2.1/24 up'
+taken 10.78.2.1 'add one 169.254.95.120/24 up; add two 10.78.2.1/24 up'
+taken 169.254.95.120 'add one 169.254.95.120/24 up'
+taken 10.78.1.1 'add one 10.78.1.1/24 down'
+taken 10.78.1.1 'PAMI_OFI_INTERFACE=one; export PAMI_OFI_INTERFACE
+    add one 10.78.1.1/24 down; add two 10.78.2.1/24 up'
+finish
