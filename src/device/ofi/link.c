@@ -110,6 +110,8 @@ void ofi_link_ask(struct ofi_link *link, uint32_t as)
     link->asked_as = as;
     if (reception_ask(slot->device->reception, slot->endpoint, link->path.endpoint, as) == 0)
         link->state = LINK_ASKED;
+    else
+        slot->changing = true;
 }
 
 /* It takes us for gone, and is told that we are back; without memory house-keeping tries again. */
@@ -120,6 +122,7 @@ void ofi_link_announce(struct ofi_link *link)
     link->announced =
         reception_announce(slot->device->reception, slot->endpoint, link->path.endpoint) == 0;
     link->unannounced = !link->announced;
+    slot->changing = slot->changing || link->unannounced;
 }
 
 /* The remote endpoint's name has come, perhaps not for the first time. -ENOMEM: the same again,
@@ -163,6 +166,7 @@ void ofi_link_leaves(struct ofi_link *link)
     if (!link->leaving)
         link->leave_known = false;
     link->leaving = true;
+    link->slot->changing = true;
     link->quiet_since = 0;
 }
 

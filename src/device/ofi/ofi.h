@@ -256,6 +256,7 @@ struct ofi_slot {
 
     struct u64map map;     /* endpoint to link */
     struct list links;     /* all */
+    bool changing;         /* one of them leaves, or has still to say something */
     struct list owing;     /* links whose packets were read, which their senders shall know */
     struct list blocked;   /* links with a backlog */
     struct list gathering; /* links with a buffer that is being filled */

@@ -312,16 +312,35 @@ static bool is_to_be_asked(const struct ofi_link *link)
            (link->state == LINK_NEW || link->state == LINK_CLOSED);
 }
 
-void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
+/* It has left, and all that it sent has been delivered. */
+static void end_link(struct ofi_link *link)
+{
+    if (link->leave_known && !link->dead && !ofi_link_has_left(link))
+        log_info("ofi: endpoint %u has left after %u packets, %u have come", link->path.endpoint,
+                 link->leave_count, link->received);
+    link->path.closed = link->packets.closed = true;
+    link->leaving = link->dead;
+    link->state = link->dead ? LINK_DEAD : link->back ? ofi_link_up(link) : LINK_CLOSED;
+    link->told = link->used && !link->back;
+    link->ended = ofi_link_ended(link);
+    link->used = link->back = false;
+    link->lost = link->sent_units;
+    if (link->dead) {
+        ofi_link_forget(link);
+        ofi_sever(link);
+    }
+    ofi_remotes_give_up(link->slot, link, -EPIPE);
+}
+
+/* There may be as many links as endpoints in the job; mostly none of them changes. */
+static void tend_links(struct port *base, void (*gone)(void *context, uint32_t endpoint))
 {
     struct ofi_slot *slot = port_of(base)->slot;
     struct list *item;
 
-    if (atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)
-        ofi_news(slot);
-    ofi_links_flush(slot);
-    ofi_buffers_tend(slot);
-    ofi_pulse_tend(slot);
+    if (likely(!slot->changing))
+        return;
+    slot->changing = false;
     list_for_each (item, &slot->links) {
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
 
@@ -329,25 +348,27 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
             ofi_link_announce(link);
         if (unlikely(is_to_be_asked(link)))
             ofi_link_ask(link, link->asked_as);
-        if (!link->leaving || link->path.closed || !read_up(link) || is_served(link))
+        if (!link->leaving || link->path.closed)
             continue;
-        if (link->leave_known && !link->dead && !ofi_link_has_left(link))
-            log_info("ofi: endpoint %u has left after %u packets, %u have come",
-                     link->path.endpoint, link->leave_count, link->received);
-        link->path.closed = link->packets.closed = true;
-        link->leaving = link->dead;
-        link->state = link->dead ? LINK_DEAD : link->back ? ofi_link_up(link) : LINK_CLOSED;
-        link->told = link->used && !link->back;
-        link->ended = ofi_link_ended(link);
-        link->used = link->back = false;
-        link->lost = link->sent_units;
-        if (link->dead) {
-            ofi_link_forget(link);
-            ofi_sever(link);
+        if (!read_up(link) || is_served(link)) {
+            slot->changing = true;
+            continue;
         }
-        ofi_remotes_give_up(slot, link, -EPIPE);
+        end_link(link);
         gone(base->params.context, link->path.endpoint);
     }
+}
+
+void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
+{
+    struct ofi_slot *slot = port_of(base)->slot;
+
+    if (atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)
+        ofi_news(slot);
+    ofi_links_flush(slot);
+    ofi_buffers_tend(slot);
+    ofi_pulse_tend(slot);
+    tend_links(base, gone);
     for (uint32_t i = 0; i < slot->receive_count; i++)
         if (!slot->receives[i].posted)
             ofi_slot_post(slot, &slot->receives[i]);
@@ -516,6 +537,7 @@ int ofi_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
     if (!link->used)
         link->path.closed = link->packets.closed = false;
     link->used = true;
+    slot->changing = slot->changing || link->leaving;
     *out = (how & PATH_PACKETS_ONLY) ? &link->packets : &link->path;
     return 0;
 }
