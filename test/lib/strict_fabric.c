@@ -14,6 +14,7 @@
  *     short       keys have four bytes
  *     count=N     a domain has room for N registrations
  *     opx         a provider of that name answers, too, where no order is asked for; for looks only
+ *     cxi         two adapters of a provider of that name answer, too; for looks only
  *
  * STRICT_FABRIC_LOG, if set, is a file to which each process says at its end what it has seen.
  *
@@ -54,7 +55,7 @@ struct region {
 };
 
 static int wanted; /* FI_MR_... */
-static bool short_keys, with_opx;
+static bool short_keys, with_opx, with_cxi;
 static long room = -1;
 
 /* What the provider below has, and what the program gets; set once. */
@@ -113,10 +114,12 @@ static void read_wishes(void)
     snprintf(text, sizeof text, "%s", wishes != NULL ? wishes : "");
     for (word = strtok_r(text, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
         bool is_short = strcmp(word, "short") == 0, is_opx = strcmp(word, "opx") == 0;
-        bool known = is_short || is_opx;
+        bool is_cxi = strcmp(word, "cxi") == 0;
+        bool known = is_short || is_opx || is_cxi;
 
         short_keys = short_keys || is_short;
         with_opx = with_opx || is_opx;
+        with_cxi = with_cxi || is_cxi;
         if (strncmp(word, "count=", 6) == 0) {
             room = strtol(word + 6, NULL, 10);
             known = true;
@@ -502,21 +505,23 @@ EXPORT int fi_fabric(struct fi_fabric_attr *attributes, struct fid_fabric **fabr
     return 0;
 }
 
-/* The first answer once more, by another name, at the end. */
-static void add_opx(struct fi_info *list)
+/* The first answer once more, by other names, at the end. */
+static void add(struct fi_info *list, const char *provider, const char *domain)
 {
     struct fi_info *(*copy)(const struct fi_info *);
-    struct fi_info *opx;
+    struct fi_info *more;
 
     *(void **)&copy = real_function("fi_dupinfo");
-    opx = copy(list);
-    if (opx == NULL)
+    more = list != NULL ? copy(list) : NULL;
+    if (more == NULL)
         return;
-    free(opx->fabric_attr->prov_name);
-    opx->fabric_attr->prov_name = strdup("opx");
+    free(more->fabric_attr->prov_name);
+    more->fabric_attr->prov_name = strdup(provider);
+    free(more->domain_attr->name);
+    more->domain_attr->name = strdup(domain);
     while (list->next != NULL)
         list = list->next;
-    list->next = opx;
+    list->next = more;
 }
 
 EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
@@ -540,7 +545,11 @@ EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, u
         if (short_keys)
             info->domain_attr->mr_key_size = 4;
     }
-    if (with_opx && *list != NULL && hints->tx_attr->msg_order == 0)
-        add_opx(*list);
+    if (with_opx && hints->tx_attr->msg_order == 0)
+        add(*list, "opx", "opx");
+    if (with_cxi) {
+        add(*list, "cxi", "cxi0");
+        add(*list, "cxi", "cxi1");
+    }
     return 0;
 }

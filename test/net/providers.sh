@@ -1,6 +1,6 @@
 #!/bin/bash
 # Messages of all protocols over each libfabric provider that this machine has; and one of hardware
-# is chosen before them although it can do less.
+# is chosen before them although it can do less, and each of two adapters by half of the tasks.
 #
 # Run: timeout=400
 
@@ -36,6 +36,11 @@ if [ -e "$strict" ]; then
     run 0 env LD_PRELOAD="$strict" STRICT_FABRIC=opx PAMI_OFI_INTERFACE=lo \
         "$build/bin/pami_info" --devices
     grep -q '^ *opx .*chosen: hardware, without order$' "$scratch/out" || complain 'not opx'
+    run 0 env LD_PRELOAD="$strict" STRICT_FABRIC=cxi PAMI_OFI_INTERFACE=lo "$pamirun" -n 4 \
+        "$build/bin/pami_info" --devices
+    for adapter in cxi0 cxi1; do
+        [ "$(grep -c "^ *cxi  *$adapter  *chosen" "$scratch/out")" = 2 ] || complain "not $adapter"
+    done
 fi
 [ $tried -gt 0 ] || skip 'libfabric has no provider here'
 echo "$tried providers"

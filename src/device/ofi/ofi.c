@@ -79,7 +79,8 @@ static int prepare(struct ofi_device *device, char *card, char *why, size_t size
     if (error != 0)
         return error;
     ofi_environment(device->bootstrap);
-    error = ofi_provider_choose(&device->interface, &device->provider, why, size);
+    error = ofi_provider_choose(&device->interface, device->bootstrap->local_index,
+                                &device->provider, why, size);
     if (error != 0)
         return error;
     return reception_open(device, card, OFI_CARD_MAX, why, size);
@@ -160,7 +161,7 @@ static void ofi_explain(struct bootstrap *bootstrap, device_explain_function *sa
     ofi_environment(bootstrap);
     if (ofi_interface(option_string(OPT_OFI_INTERFACE), network_is_pretended(bootstrap), &interface,
                       why, sizeof(why)) == 0)
-        ofi_provider_explain(&interface, say, cookie);
+        ofi_provider_explain(&interface, bootstrap->local_index, say, cookie);
     else
         say(cookie, why);
 }

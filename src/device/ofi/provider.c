@@ -6,6 +6,7 @@
  * checked by our own numbers (link.c), remote reads by a registration that must succeed (slot.c).
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,9 @@
 #include "util/option.h"
 
 #define API_VERSION FI_VERSION(1, 11)
+
+/* Adapters of a kind that are told apart. */
+#define ADAPTERS_MAX 16u
 
 struct step {
     uint64_t caps;
@@ -212,13 +216,87 @@ static struct fi_info *best_of(struct fi_info *list, const struct sockaddr_stora
     return best;
 }
 
+/* ---- several adapters ---- */
+
+/* Each adapter of a host reaches all those of others. Those of verbs may have several networks. */
+static bool has_alike_adapters(const struct fi_info *info)
+{
+    return strcmp(info->fabric_attr->prov_name, "cxi") == 0 ||
+           strcmp(info->fabric_attr->prov_name, "efa") == 0;
+}
+
+/* The system says that this process may run next to it. */
+static bool is_near(const struct fi_info *info)
+{
+    const struct fi_bus_attr *bus = info->nic != NULL ? info->nic->bus_attr : NULL;
+    unsigned first, last;
+    bool near = false;
+    cpu_set_t ours;
+    char path[80];
+    FILE *file;
+
+    if (bus == NULL || bus->bus_type != FI_BUS_PCI ||
+        sched_getaffinity(0, sizeof(ours), &ours) != 0)
+        return false;
+    snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.%x/local_cpulist",
+             bus->attr.pci.domain_id, bus->attr.pci.bus_id, bus->attr.pci.device_id,
+             bus->attr.pci.function_id);
+    file = fopen(path, "re");
+    while (file != NULL && fscanf(file, "%u", &first) == 1) {
+        if (fscanf(file, "-%u", &last) != 1)
+            last = first;
+        for (; first <= last && first < CPU_SETSIZE; first++)
+            near = near || CPU_ISSET(first, &ours);
+        fgetc(file); /* the comma */
+    }
+    if (file != NULL)
+        fclose(file);
+    return near;
+}
+
+/* Another one of best's kind than the `count` of `all`. */
+static bool is_another(const struct fi_info *info, const struct fi_info *best,
+                       struct fi_info *const *all, uint32_t count)
+{
+    if (strcmp(info->fabric_attr->prov_name, best->fabric_attr->prov_name) != 0 ||
+        strcmp(info->fabric_attr->name, best->fabric_attr->name) != 0)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(info->domain_attr->name, all[i]->domain_attr->name) == 0)
+            return false;
+    return true;
+}
+
+/* The tasks of a host take the adapters that are near to them by turns. */
+static struct fi_info *share_out(struct fi_info *list, const struct sockaddr_storage *interface,
+                                 struct fi_info *best, uint32_t turn)
+{
+    struct fi_info *all[ADAPTERS_MAX];
+    uint32_t count = 0, near = 0;
+
+    if (best == NULL || !has_alike_adapters(best))
+        return best;
+    for (struct fi_info *info = list; info != NULL && count < ADAPTERS_MAX; info = info->next) {
+        if (refusal(info, interface) != NULL || !is_another(info, best, all, count))
+            continue;
+        all[count++] = info;
+        if (is_near(info)) {
+            all[count - 1] = all[near];
+            all[near++] = info;
+        }
+    }
+    return all[turn % (near != 0 ? near : count)];
+}
+
+/* ---- the choice ---- */
+
 /*
  * The most welcome provider, as it answers the first step that it answers; NULL: none will do. One
  * that cannot do everything, as opx has no order, is not passed over for a less welcome one that
  * can. The last step asks for the least, so all answer it. *list: what answers *step, to be freed.
  */
 static struct fi_info *choose(const char *node, const struct sockaddr_storage *interface,
-                              struct fi_info **list, const struct step **step)
+                              uint32_t turn, struct fi_info **list, const struct step **step)
 {
     struct fi_info *all = NULL;
     struct fi_info *best, *found = NULL;
@@ -231,18 +309,18 @@ static struct fi_info *choose(const char *node, const struct sockaddr_storage *i
         found = best_of(*list, interface, best->fabric_attr->prov_name);
         if (found != NULL) {
             fi_freeinfo(all);
-            return found;
+            return share_out(*list, interface, found, turn);
         }
         if (*list != NULL)
             fi_freeinfo(*list);
     }
     *step = &steps[STEPS - 1];
     *list = all;
-    return best;
+    return share_out(all, interface, best, turn);
 }
 
-int ofi_provider_choose(const struct sockaddr_storage *interface, struct ofi_provider *provider,
-                        char *why, size_t size)
+int ofi_provider_choose(const struct sockaddr_storage *interface, uint32_t turn,
+                        struct ofi_provider *provider, char *why, size_t size)
 {
     const char *wanted = option_string(OPT_OFI_PROVIDER);
     const char *allowed = getenv("FI_PROVIDER"); /* to libfabric itself */
@@ -252,7 +330,7 @@ int ofi_provider_choose(const struct sockaddr_storage *interface, struct ofi_pro
     int error = -FI_ENODATA;
 
     ofi_address_format(interface, node, sizeof(node));
-    best = choose(node, interface, &list, &step);
+    best = choose(node, interface, turn, &list, &step);
     if (best != NULL) {
         provider->info = fi_dupinfo(best);
         provider->multi_receive = can_multi_receive(best, step);
@@ -312,8 +390,8 @@ static bool seen_before(const struct fi_info *list, const struct fi_info *info)
     return false;
 }
 
-void ofi_provider_explain(const struct sockaddr_storage *interface, device_explain_function *say,
-                          void *cookie)
+void ofi_provider_explain(const struct sockaddr_storage *interface, uint32_t turn,
+                          device_explain_function *say, void *cookie)
 {
     char node[INET6_ADDRSTRLEN];
     char line[256];
@@ -325,7 +403,7 @@ void ofi_provider_explain(const struct sockaddr_storage *interface, device_expla
     snprintf(line, sizeof(line), "libfabric %u.%u, interface %s", FI_MAJOR(fi_version()),
              FI_MINOR(fi_version()), node);
     say(cookie, line);
-    chosen = choose(node, interface, &list, &step);
+    chosen = choose(node, interface, turn, &list, &step);
     for (const struct fi_info *info = list; info != NULL; info = info->next) {
         const char *no = refusal(info, interface);
 
