@@ -18,7 +18,8 @@ void workqueue_init(struct workqueue *queue)
     atomic_init(&queue->stub.next, NULL);
     atomic_init(&queue->tail, &queue->stub);
     queue->head = &queue->stub;
-    queue->again = queue->inside = (struct work_list){NULL, NULL};
+    atomic_init(&queue->inside, NULL);
+    queue->again = (struct work_list){NULL, NULL};
 }
 
 static void list_add(struct work_list *list, struct work_node *node)
@@ -50,6 +51,17 @@ static void push(struct workqueue *queue, struct work_node *node)
     atomic_store_explicit(&previous->next, node, memory_order_release); /* P1 */
 }
 
+/* For the end of the run. A signal handler that interrupts this may do the same. */
+static void put_aside(struct workqueue *queue, struct work_node *node)
+{
+    struct work_node *before = atomic_load_explicit(&queue->inside, memory_order_relaxed);
+
+    do
+        atomic_store_explicit(&node->next, before, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&queue->inside, &before, node,
+                                                  memory_order_release, memory_order_relaxed));
+}
+
 void workqueue_post(struct workqueue *queue, pami_work_t *storage, pami_work_function function,
                     void *cookie)
 {
@@ -58,7 +70,7 @@ void workqueue_post(struct workqueue *queue, pami_work_t *storage, pami_work_fun
     node->function = function;
     node->cookie = cookie;
     if (unlikely(running == queue))
-        list_add(&queue->inside, node);
+        put_aside(queue, node);
     else
         push(queue, node);
 }
@@ -104,10 +116,16 @@ static int call(struct workqueue *queue, struct work_node *node, pami_context_t 
 /* What functions have posted here becomes new. */
 static void push_inside(struct workqueue *queue)
 {
-    struct work_node *node, *next = list_take(&queue->inside);
+    struct work_node *next = atomic_exchange_explicit(&queue->inside, NULL, memory_order_acquire);
+    struct work_node *node, *oldest = NULL;
 
     while ((node = next) != NULL) {
         next = atomic_load_explicit(&node->next, memory_order_relaxed);
+        atomic_store_explicit(&node->next, oldest, memory_order_relaxed);
+        oldest = node;
+    }
+    while ((node = oldest) != NULL) {
+        oldest = atomic_load_explicit(&node->next, memory_order_relaxed);
         push(queue, node);
     }
 }
@@ -136,7 +154,7 @@ int workqueue_run(struct workqueue *queue, pami_context_t context)
     for (int i = 0; i < WORK_BATCH && (node = pop(queue)) != NULL; i++)
         done += call(queue, node, context);
     running = outer;
-    if (unlikely(queue->inside.first != NULL))
+    if (unlikely(atomic_load_explicit(&queue->inside, memory_order_relaxed) != NULL))
         push_inside(queue);
     return done;
 }

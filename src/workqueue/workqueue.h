@@ -2,9 +2,9 @@
  * Work queue: hands functions from any thread to the thread that owns a context.
  *
  * Contract
- *   workqueue_post   any number of threads at once, wait-free, no allocation. The caller's storage
- *                    holds the queue's node; it belongs to the queue until the function's final
- *                    return, or the queue's drop.
+ *   workqueue_post   any number of threads at once, wait-free, no allocation; signal handlers as
+ *                    well, whatever they interrupt. The caller's storage holds the queue's node; it
+ *                    belongs to the queue until the function's final return, or the queue's drop.
  *   workqueue_run,   one thread at a time, the owner. Never blocked by a lock; a producer that is
  *   workqueue_idle   stopped between its two steps only hides what was posted after it.
  *
@@ -38,7 +38,7 @@ struct work_node {
 /* Callers' storage may be aligned to 4 bytes only, and 48 of its 64 bytes are ours. */
 _Static_assert(sizeof(struct work_node) + sizeof(uint64_t) - 4 <= 48, "node fits the storage");
 
-/* Of nodes that the owner has taken out, or has not put in yet. */
+/* Of nodes that the owner has taken out. */
 struct work_list {
     struct work_node *first, *last;
 };
@@ -47,7 +47,8 @@ struct workqueue {
     _Alignas(CACHE_LINE) _Atomic(struct work_node *) tail; /* producers: the newest node */
     _Alignas(CACHE_LINE) struct work_node *head;           /* owner: the oldest node or the stub */
     struct work_list again;                     /* owner: returned EAGAIN, oldest first */
-    struct work_list inside;                    /* owner: posted by functions of the present run */
+    _Atomic(struct work_node *) inside;         /* owner, and handlers that interrupt it: posted by
+                                                 * functions of the present run, newest first */
     _Alignas(CACHE_LINE) struct work_node stub; /* keeps the list non-empty */
 };
 
@@ -69,7 +70,8 @@ void workqueue_post(struct workqueue *queue, pami_work_t *storage, pami_work_fun
 /* True when a run would call nothing. */
 static inline bool workqueue_idle(const struct workqueue *queue)
 {
-    return queue->again.first == NULL && queue->inside.first == NULL &&
+    return queue->again.first == NULL &&
+           atomic_load_explicit(&queue->inside, memory_order_relaxed) == NULL &&
            queue->head == &queue->stub &&
            atomic_load_explicit(&queue->stub.next, memory_order_relaxed) == NULL;
 }

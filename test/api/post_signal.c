@@ -1,6 +1,7 @@
 /*
  * Work is posted from a signal handler that interrupts whatever its thread is in: an advance, a
- * post, a send; and by threads that end right after posting. Each item runs once.
+ * post, a send, a posted function that posts; and by threads that end right after posting. Each
+ * item runs once.
  *
  * Run: tasks=1,2,3
  * Run: tasks=2 nodes=2
@@ -14,16 +15,17 @@
 enum {
     ITEMS = 200,
     LEAVERS = 50,
+    BURST = 100,
     ID = 1
 };
 
 struct item {
     pami_work_t work;
-    size_t runs;
+    size_t runs, posts;
 };
 
 static struct job job;
-static struct item by_handler[ITEMS], by_leaver[LEAVERS], by_main;
+static struct item by_handler[ITEMS], by_leaver[LEAVERS], by_main, by_function[BURST], function;
 static volatile sig_atomic_t posted, refused;
 static size_t messages;
 
@@ -35,6 +37,21 @@ static pami_result_t run_item(pami_context_t context, void *cookie)
     CHECK(context == job.context[0]);
     item->runs++;
     return PAMI_SUCCESS;
+}
+
+/* Posts all the time, for handlers to interrupt that. */
+static pami_result_t post_burst(pami_context_t context, void *cookie)
+{
+    size_t i;
+
+    (void)cookie;
+    for (i = 0; i < BURST; i++) {
+        if (by_function[i].posts != by_function[i].runs)
+            continue;
+        by_function[i].posts++;
+        CHECK_OK(PAMI_Context_post(context, &by_function[i].work, run_item, &by_function[i]));
+    }
+    return posted == ITEMS ? PAMI_SUCCESS : PAMI_EAGAIN;
 }
 
 static void on_alarm(int signal)
@@ -99,6 +116,7 @@ int main(void)
         CHECK(pthread_create(&thread, NULL, leave, &by_leaver[i]) == 0);
         CHECK(pthread_join(thread, NULL) == 0);
     }
+    CHECK_OK(PAMI_Context_post(job.context[0], &function.work, post_burst, &function));
     CHECK(sigaction(SIGALRM, &action, NULL) == 0);
     CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
     CHECK(pthread_sigmask(SIG_UNBLOCK, &alarm_set, NULL) == 0);
@@ -109,6 +127,8 @@ int main(void)
     WAIT(&job, messages != 0);
     for (i = 0; i < ITEMS; i++)
         WAIT(&job, by_handler[i].runs != 0);
+    for (i = 0; i < BURST; i++)
+        WAIT(&job, by_function[i].runs == by_function[i].posts);
     WAIT(&job, by_main.runs == own);
     job_barrier(&job);
     for (i = 0; i < ITEMS; i++)

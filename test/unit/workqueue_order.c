@@ -244,7 +244,7 @@ static void never_returned(void **state)
     check_order(1, 1);
     workqueue_close(&outer);
     workqueue_post(&outer, &item.work, run, &item);
-    assert_ptr_equal(outer.inside.first, NULL);
+    assert_ptr_equal(atomic_load(&outer.inside), NULL);
 }
 
 static pami_result_t repost_elsewhere(pami_context_t context, void *cookie)
