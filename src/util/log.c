@@ -1,12 +1,13 @@
 /*
  * Log lines, see log.h.  Allocates nothing and takes no lock, so that it may be called from any
- * thread and while the process is ending.
+ * thread and while the process is ending.  No cancellation point.
  */
 #include "util/log.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "util/option.h"
@@ -58,7 +59,7 @@ void log_write(enum log_level level, const char *format, ...)
     if (used > sizeof line - 1)
         used = sizeof line - 1;
     line[used++] = '\n';
-    while (write(STDERR_FILENO, line, used) < 0 && errno == EINTR)
+    while (syscall(SYS_write, STDERR_FILENO, line, used) < 0 && errno == EINTR)
         continue;
     errno = saved;
 }

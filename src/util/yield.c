@@ -1,7 +1,9 @@
 #include "util/yield.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "util/clock.h"
 #include "util/cpu.h"
@@ -20,7 +22,7 @@ static void rest(void)
 {
     static const struct timespec moment = {.tv_nsec = 1};
 
-    nanosleep(&moment, NULL);
+    syscall(SYS_nanosleep, &moment, NULL); /* no cancellation point */
     row.rest_at = clock_ticks() + rest_ticks();
 }
 

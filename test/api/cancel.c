@@ -1,7 +1,7 @@
 /*
  * A thread with a cancellation request against it sends, receives and advances under the context
- * lock: it must not end inside the library, with the lock or something else held, but where it
- * says so itself.
+ * lock, at last where nothing comes for a while: it must not end inside the library, with the lock
+ * or something else held, but where it says so itself.
  *
  * Run: tasks=1,2
  * Run: tasks=3 env="PAMI_YIELD=always"
@@ -68,6 +68,11 @@ __attribute__((noinline)) static void live(void)
         CHECK_OK(PAMI_Context_unlock(job.context[0]));
         CHECK(test_now() < until + test_limit());
     }
+    /* Who waits in vain gives the processor up, and rests after a millisecond. */
+    CHECK_OK(PAMI_Context_lock(job.context[0]));
+    for (until = test_now() + 0.02; test_now() < until;)
+        test_advance(job.context[0], 5000);
+    CHECK_OK(PAMI_Context_unlock(job.context[0]));
     survived = true;
 }
 
