@@ -10,7 +10,7 @@ static bool catch_up(struct inbox_sender *sender)
 {
     const struct inbox *inbox = sender->inbox;
     uint64_t head = atomic_load_explicit(&inbox->head, memory_order_acquire); /* I4 */
-    uint64_t tail = atomic_load_explicit(&inbox->tail, memory_order_relaxed);
+    uint64_t tail = atomic_load_explicit(&inbox->tail, memory_order_acquire); /* I6 */
     uint64_t before = sender->tail;
 
     sender->head = head;

@@ -19,7 +19,9 @@
  *
  * Memory order: I1 (release store of READY) pairs with I2 (acquire load by the consumer): who sees
  * READY sees the packet. I3 (release store of head) pairs with I4 (acquire load by a sender): who
- * sees the head may overwrite the slots below it.
+ * sees the head may overwrite the slots below it. I5 (release store of tail) pairs with I6 (acquire
+ * load by a sender): who begins at a hint has seen that all below it is claimed, and so has whoever
+ * learns by other means what that sender has done: no claim has a gap before it, see watch.c.
  *
  * Words are 48 bits of index: 2^48 packets into one inbox, ten years at a million a second.
  */
@@ -110,8 +112,8 @@ static inline void inbox_publish(struct inbox_sender *sender, struct slot *slot)
 {
     uint64_t tail = sender->tail++;
 
-    atomic_store_explicit(&slot->word, inbox_word(tail), memory_order_release); /* I1 */
-    atomic_store_explicit(&sender->inbox->tail, tail + 1, memory_order_relaxed);
+    atomic_store_explicit(&slot->word, inbox_word(tail), memory_order_release);  /* I1 */
+    atomic_store_explicit(&sender->inbox->tail, tail + 1, memory_order_release); /* I5 */
 }
 
 /* The consumer's side. */
