@@ -96,10 +96,12 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
     port->port.life = atomic_load_explicit(&inbox->lives, memory_order_relaxed);
     port->life = life_mark(port->port.life);
     port->stale = inbox->stale;
-    error = shm_lanes_init(port);
+    port->watch_place = calloc(device->member_count, sizeof(*port->watch_place));
+    error = port->watch_place != NULL ? shm_lanes_init(port) : -ENOMEM;
     if (error == 0)
         error = chunk_pool_init(&port->chunks, segment, params->offset);
     if (error != 0) {
+        free(port->watch_place);
         free(port->lanes);
         free(port);
         return error;
@@ -131,6 +133,7 @@ void shm_port_close(struct port *base)
     free(port->lanes);
     free(port->watch);
     free(port->watch_member);
+    free(port->watch_place);
     free(port);
 }
 

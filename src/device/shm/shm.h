@@ -65,7 +65,9 @@ struct shm_port {
     struct list paths;
     struct pollfd *watch; /* of distinct members that paths lead to */
     uint32_t *watch_member;
+    uint32_t *watch_place; /* per member: 1 + where it is in these, 0: nowhere */
     uint32_t watch_count;
+    bool deaths; /* one of them is dead, as of the last look */
 };
 
 struct shm_path {

@@ -17,10 +17,20 @@
 
 #include "device/shm/shm.h"
 #include "util/log.h"
+#include "util/minmax.h"
 
-/* In place of a descriptor: the member is known to be dead, or its lock tells. */
+/* In place of a descriptor: nothing tells, as the program has closed it; the member is known to be
+ * dead; or its lock tells. */
+#define MEMBER_UNTOLD (-3)
 #define MEMBER_REAPED (-2)
 #define MEMBER_LOCKED (-1)
+
+/* Descriptors in a port's watch: none; its member is known to be dead. */
+#define WATCH_NONE (-1)
+#define WATCH_DEAD (-2)
+
+/* Looked at in one go. The kernel refuses to look at more than a process may have descriptors. */
+#define LOOK_MOST 16u
 
 /* One pidfd per member and process, opened by whoever comes first. */
 static int32_t pidfd_of(struct shm_device *device, uint32_t index)
@@ -60,11 +70,8 @@ int shm_watch_member(struct shm_port *port, uint32_t member)
     uint32_t *watch_member;
     int32_t watched;
 
-    if (member == device->segment->self)
+    if (member == device->segment->self || port->watch_place[member] != 0)
         return 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (port->watch_member[i] == member)
-            return 0;
     watched = atomic_load(&device->watched[member]);
     if (watched == 0)
         watched = pidfd_of(device, member);
@@ -76,20 +83,24 @@ int shm_watch_member(struct shm_port *port, uint32_t member)
     if (watch_member == NULL)
         return -ENOMEM;
     port->watch_member = watch_member;
-    watch[count] = (struct pollfd){.fd = watched > 0 ? watched - 1 : -1, .events = POLLIN};
+    watch[count] = (struct pollfd){.fd = watched > 0 ? watched - 1 : WATCH_NONE, .events = POLLIN};
     watch_member[count] = member;
-    port->watch_count = count + 1;
+    port->watch_place[member] = port->watch_count = count + 1;
     return 0;
 }
 
-/* As of the last look. A descriptor that the program has closed tells nothing. */
+static bool is_dead(const struct shm_port *port, uint32_t place)
+{
+    return port->watch[place].fd == WATCH_DEAD ||
+           atomic_load(&port->device->watched[port->watch_member[place]]) == MEMBER_REAPED;
+}
+
+/* As of the last look. */
 bool shm_member_is_dead(struct shm_port *port, uint32_t member)
 {
-    for (uint32_t i = 0; i < port->watch_count; i++)
-        if (port->watch_member[i] == member)
-            return atomic_load(&port->device->watched[member]) == MEMBER_REAPED ||
-                   (port->watch[i].fd >= 0 && (port->watch[i].revents & POLLIN) != 0);
-    return false;
+    uint32_t place = member < port->device->member_count ? port->watch_place[member] : 0;
+
+    return place != 0 && is_dead(port, place - 1);
 }
 
 static void look_at_lock(struct shm_device *device, uint32_t member)
@@ -101,19 +112,47 @@ static void look_at_lock(struct shm_device *device, uint32_t member)
         atomic_compare_exchange_strong(&device->watched[member], &expected, MEMBER_REAPED);
 }
 
-/* Ask the kernel about all watched members at once. */
-static void look(struct shm_port *port)
+/* The descriptor is ready: the member is dead, unless the program has closed the descriptor, and
+ * something else may have its number by now. */
+static void hear(struct shm_port *port, uint32_t place)
+{
+    struct pollfd *watch = &port->watch[place];
+    int32_t expected = watch->fd + 1;
+
+    if ((watch->revents & POLLNVAL) == 0 &&
+        (syscall(SYS_pidfd_send_signal, watch->fd, 0, NULL, 0) == 0 || errno != EBADF)) {
+        watch->fd = WATCH_DEAD;
+        return;
+    }
+    atomic_compare_exchange_strong(&port->device->watched[port->watch_member[place]], &expected,
+                                   MEMBER_UNTOLD);
+    watch->fd = WATCH_NONE;
+}
+
+/* Ask the kernel about some members at once. */
+static void look_at(struct shm_port *port, uint32_t first, uint32_t count)
 {
     static const struct timespec now;
+    struct pollfd *watch = &port->watch[first];
 
     /* Not poll(3): nothing inside an advance may be a cancellation point. */
-    if (port->watch_count != 0 &&
-        syscall(SYS_ppoll, port->watch, port->watch_count, &now, NULL, (size_t)0) <= 0)
-        for (uint32_t i = 0; i < port->watch_count; i++)
-            port->watch[i].revents = 0;
-    for (uint32_t i = 0; i < port->watch_count; i++)
-        if (port->watch[i].fd < 0)
-            look_at_lock(port->device, port->watch_member[i]);
+    bool ready = syscall(SYS_ppoll, watch, count, &now, NULL, (size_t)0) > 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (watch[i].fd == WATCH_NONE)
+            look_at_lock(port->device, port->watch_member[first + i]);
+        else if (unlikely(ready && watch[i].revents != 0))
+            hear(port, first + i);
+        port->deaths = port->deaths || is_dead(port, first + i);
+    }
+}
+
+/* About all watched ones. */
+static void look(struct shm_port *port)
+{
+    port->deaths = false;
+    for (uint32_t i = 0; i < port->watch_count; i += LOOK_MOST)
+        look_at(port, i, (uint32_t)smaller(port->watch_count - i, LOOK_MOST));
 }
 
 /* All that the path's destination sent before it left has been delivered. */
@@ -182,7 +221,8 @@ static void tend_lanes(struct shm_port *port)
     }
 }
 
-/* A task that died between taking a lane and saying so. Only looked at when it is known as dead. */
+/* A task that died between taking a lane and saying so. Only looked at when one is known as dead:
+ * lanes that nobody uses have no pages. */
 static void tend_orphans(struct shm_port *port)
 {
     const struct segment *segment = port->device->segment;
@@ -207,7 +247,8 @@ void shm_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
     look(port);
     step_over_dead(port);
     tend_lanes(port);
-    tend_orphans(port);
+    if (unlikely(port->deaths))
+        tend_orphans(port);
     list_for_each (item, &port->paths)
         tend_path(port, list_entry(item, struct shm_path, link), gone);
 }
