@@ -1,6 +1,7 @@
 /*
  * Contexts: every count that a client can have, refused counts and second calls, destruction with
- * the right and with wrong arrays, new contexts after old ones, messages between all of them.
+ * the right and with wrong arrays, new contexts after old ones, messages between all of them; those
+ * that nobody uses take next to no shared memory.
  *
  * Run: tasks=1,2,3
  * Run: tasks=8 nodes=1,2
@@ -11,7 +12,8 @@
 #include "api_test.h"
 
 enum {
-    ID = 1
+    ID = 1,
+    UNUSED_KIB = 16 /* a page or two where pages are small */
 };
 
 static size_t received[TEST_CONTEXTS_MAX];
@@ -89,6 +91,31 @@ static void refused_destroy(struct job *job)
     use_contexts(job); /* nothing happened to them */
 }
 
+/* Shared memory that this process has touched, KiB. */
+static size_t shared_kib(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    size_t kib = 0;
+
+    CHECK(file != NULL);
+    while (fgets(line, sizeof line, file) != NULL)
+        sscanf(line, "RssShmem: %zu", &kib);
+    fclose(file);
+    return kib;
+}
+
+static void unused(struct job *job, size_t count)
+{
+    size_t before = shared_kib();
+
+    job_create_contexts(job, count);
+    job_linger(job, 0.05);
+    if (sysconf(_SC_PAGESIZE) == 4096 && shared_kib() - before > count * UNUSED_KIB)
+        FAIL("%zu contexts take %zu KiB", count, shared_kib() - before);
+    job_destroy_contexts(job);
+}
+
 int main(void)
 {
     struct job job, control;
@@ -100,6 +127,8 @@ int main(void)
     job_create_client(&job, "context_create");
     limit = client_attribute(job.client, PAMI_CLIENT_NUM_CONTEXTS);
     refused_create(&job, limit);
+    unused(&job, limit);
+    job_barrier(&control);
 
     for (count = 1; count <= limit; count = count < 4 ? count + 1 : count * 2) {
         job_create_contexts(&job, count);

@@ -184,6 +184,31 @@ static void last(void **state)
     segment_unmake(segment);
 }
 
+/* Chunks that no life of the context has used are not even looked at: they have no memory. */
+static void untouched(void **state)
+{
+    struct segment *segment = segment_make(4);
+    struct chunk_pool pool;
+    struct chunk *held, *fresh;
+
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++)
+        atomic_store(&segment_chunk(segment, 0, 0, i)->busy, 77);
+    assert_int_equal(chunk_pool_init(&pool, segment, 0), 0);
+    assert_int_equal(pool.free_count, 4);
+    held = chunk_get(&pool, 5);
+    fresh = chunk_get(&pool, 6);
+    chunk_release(fresh, use_of(fresh));
+    chunk_pool_finish(&pool);
+    assert_int_equal(chunk_pool_init(&pool, segment, 0), 0);
+    assert_int_equal(pool.free_count, 3);
+    assert_int_equal(pool.sent_count, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_ptr_not_equal(chunk_get(&pool, i), held);
+    chunk_pool_finish(&pool);
+    segment_unmake(segment);
+}
+
 /* The next life of a context knows what receivers still hold from the last one. */
 static void reopened(void **state)
 {
@@ -317,9 +342,11 @@ static void another_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exhaustion),     cmocka_unit_test(any_order), cmocka_unit_test(unget),
-        cmocka_unit_test(quiet_exchange), cmocka_unit_test(reopened),  cmocka_unit_test(reclaimed),
-        cmocka_unit_test(another_thread), cmocka_unit_test(last),
+        cmocka_unit_test(exhaustion), cmocka_unit_test(any_order),
+        cmocka_unit_test(unget),      cmocka_unit_test(quiet_exchange),
+        cmocka_unit_test(untouched),  cmocka_unit_test(reopened),
+        cmocka_unit_test(reclaimed),  cmocka_unit_test(another_thread),
+        cmocka_unit_test(last),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,18 +36,19 @@ int chunk_pool_init(struct chunk_pool *pool, struct segment *segment, uint32_t o
 
     *pool = (struct chunk_pool){
         .segment = segment,
+        .inbox = segment_inbox(segment, segment->self, offset),
         .first = (char *)segment_chunk(segment, segment->self, offset, 0),
         .free = calloc(count, sizeof(*pool->free)),
         .sent = calloc(count, sizeof(*pool->sent)),
         .count = count,
     };
+    pool->touched = pool->inbox->chunks;
     if (pool->free == NULL || pool->sent == NULL) {
         chunk_pool_finish(pool);
         return -ENOMEM;
     }
-    /* Only chunks in use before have been touched; reading the others maps no memory of ours. */
     for (uint32_t i = count; i-- > 0;) {
-        if (is_free(pool, i))
+        if (i >= pool->touched || is_free(pool, i))
             pool->free[pool->free_count++] = i;
         else
             sent_push(pool, i);
@@ -57,6 +58,7 @@ int chunk_pool_init(struct chunk_pool *pool, struct segment *segment, uint32_t o
 
 void chunk_pool_finish(struct chunk_pool *pool)
 {
+    pool->inbox->chunks = pool->touched;
     free(pool->free);
     free(pool->sent);
     pool->free = NULL;
@@ -100,6 +102,8 @@ struct chunk *chunk_get(struct chunk_pool *pool, uint32_t endpoint)
         index = pool->free[--pool->free_count];
     }
     sent_push(pool, index);
+    if (unlikely(index >= pool->touched))
+        pool->touched = index + 1;
     chunk = chunk_at(pool, index);
     chunk->dest = endpoint;
     chunk->uses = chunk->uses == UINT32_MAX ? 1 : chunk->uses + 1;

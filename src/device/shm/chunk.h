@@ -29,12 +29,14 @@ struct chunk {
 
 struct chunk_pool {
     struct segment *segment;
-    char *first;    /* chunk 0 */
-    uint32_t *free; /* stack */
+    struct inbox *inbox; /* of the same context */
+    char *first;         /* chunk 0 */
+    uint32_t *free;      /* stack */
     uint32_t free_count;
     uint32_t *sent; /* ring of those with receivers, oldest first */
     uint32_t sent_head, sent_count;
     uint32_t count;
+    uint32_t touched; /* no other ones have ever been used: pages come when they are looked at */
 };
 
 /* The pool of my context `offset`. Chunks that receivers still hold from an earlier life of the

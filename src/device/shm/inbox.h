@@ -56,6 +56,7 @@ _Static_assert(sizeof(struct slot) == SLOT_BYTES, "slots are two lines");
 struct inbox {
     CACHE_ALIGNED _Atomic uint64_t head;     /* consumer: below this all slots are free */
     uint64_t stale;                          /* consumer: below this all is for earlier lives */
+    uint32_t chunks;                         /* consumer: so many of its own were ever used */
     CACHE_ALIGNED _Atomic uint64_t tail;     /* senders: a hint, never above what is claimed */
     CACHE_ALIGNED _Atomic uint32_t sleeping; /* futex: the consumer wants to be woken */
     _Atomic uint32_t closed;                 /* there is no context, and was or will be none */

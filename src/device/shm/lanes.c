@@ -56,7 +56,8 @@ int shm_lanes_init(struct shm_port *port)
     port->lanes = calloc(segment->layout.lanes + 1, sizeof(*port->lanes));
     if (port->lanes == NULL)
         return -ENOMEM;
-    for (uint32_t i = 0; i < segment->layout.lanes; i++) {
+    /* In the first life there are none, and a look would make their pages. */
+    for (uint32_t i = 0; port->port.life != 0 && i < segment->layout.lanes; i++) {
         struct lane *lane = segment_lane(segment, segment->self, port->port.params.offset, i);
 
         if (atomic_load_explicit(&lane->active, memory_order_relaxed) != 0)
