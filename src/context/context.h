@@ -151,7 +151,7 @@ struct context {
 
     atomic_uintptr_t advancing; /* who is inside: a nested advance answers EAGAIN; context_enter */
     atomic_uint guard;          /* enum context_guard: what keeps an advance out */
-    uint32_t passes;            /* of all, for house-keeping */
+    uint64_t passes;            /* of all, for house-keeping */
     uint64_t sends;             /* short sends as of the last idle pass */
     uint64_t tend_at;           /* clock_ticks of the next house-keeping */
     uint64_t wait_began;        /* ns: the first wait since something was found */
