@@ -58,6 +58,8 @@ static void find_free(struct client *client, hwloc_topology_t topology, hwloc_co
     cpu_set_t occupied;
     hwloc_bitmap_t taken = hwloc_bitmap_alloc();
 
+    if (taken == NULL)
+        return;
     CPU_ZERO(&occupied);
     for (size_t i = 0; i < client->core.device_count; i++) {
         struct device *device = client->core.devices[i];
@@ -99,7 +101,8 @@ static void find_nearest(struct client *client, struct async_places *places)
     hwloc_bitmap_t own = hwloc_bitmap_alloc();
     hwloc_bitmap_t spare = hwloc_bitmap_alloc();
 
-    if (topology != NULL && hwloc_get_cpubind(topology, own, HWLOC_CPUBIND_THREAD) == 0 &&
+    if (topology != NULL && own != NULL && spare != NULL &&
+        hwloc_get_cpubind(topology, own, HWLOC_CPUBIND_THREAD) == 0 &&
         hwloc_get_nbobjs_inside_cpuset_by_type(topology, own, HWLOC_OBJ_CORE) <= 1) {
         find_free(client, topology, own, spare);
         collect(topology, own, spare, places);

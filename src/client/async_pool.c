@@ -217,6 +217,9 @@ void async_finish(struct client *client)
     /* A child of fork has the memory but not the threads. */
     if (pool->pid == getpid())
         stop_threads(pool);
+    for (size_t i = 0; i < client->context_count; i++)
+        if (pool->slots[i].thread != NULL)
+            share_end(pool->slots[i].context);
     free(pool->threads);
     free(pool);
 }

@@ -58,6 +58,11 @@ void share_begin(struct context *context, void (*ring)(void *cookie), void *cook
     share_barrier();
 }
 
+void share_end(struct context *context)
+{
+    atomic_store_explicit(&context->share.asleep, false, memory_order_relaxed);
+}
+
 bool share_enter(struct context *context)
 {
     uintptr_t nobody = 0;

@@ -99,6 +99,9 @@ bool share_calls(const struct context *context);
 /* The caller, which is no helper, is here; a helper had better run elsewhere. */
 void share_note_place(struct context *context);
 
+/* There is no helper any more, so that none is rung. For the program all stays as it is. */
+void share_end(struct context *context);
+
 /* The calling thread is a helper from now on. */
 void share_helper_begin(void);
 
