@@ -209,13 +209,10 @@ static void shm_occupied(struct device *base, cpu_set_t *cpus)
 static void shm_bound(struct device *base, uint32_t task, cpu_set_t *cpus)
 {
     struct shm_device *device = container_of(base, struct shm_device, device);
+    int64_t member = shm_member_of(device, task);
 
-    for (uint32_t i = 0; i < device->member_count; i++) {
-        const struct segment_member *member = segment_member(device->segment, i);
-
-        if (member->task == task)
-            *cpus = member->cpus;
-    }
+    if (member >= 0)
+        *cpus = segment_member(device->segment, (uint32_t)member)->cpus;
 }
 
 const struct device_ops shm_device_ops = {
