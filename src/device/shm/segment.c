@@ -238,13 +238,28 @@ int segment_map(int fd, uint64_t offset, size_t bytes, void *fixed, void **mappe
 static int map(struct segment *segment, int fd)
 {
     void *base = NULL;
-    int error = segment_map(fd, 0, segment->layout.bytes, NULL, &base);
+    struct stat status;
+    int error = fstat(fd, &status) != 0 ? -errno : 0;
 
+    if (error == 0)
+        error = segment_map(fd, 0, segment->layout.bytes, NULL, &base);
     if (error != 0)
         return error;
     segment->base = base;
     segment->fd = fd;
+    segment->device = status.st_dev;
+    segment->inode = status.st_ino;
     return 0;
+}
+
+int segment_file(const struct segment *segment)
+{
+    struct stat status;
+
+    return segment->fd >= 0 && fstat(segment->fd, &status) == 0 &&
+                   status.st_dev == segment->device && status.st_ino == segment->inode
+               ? segment->fd
+               : -1;
 }
 
 void *segment_reserve(size_t bytes)
@@ -425,7 +440,8 @@ bool segment_member_ended(const struct segment *segment, uint32_t index)
     struct flock lock = lock_of(index);
 
     return index != segment->self && member->locked != 0 &&
-           syscall(SYS_fcntl, segment->fd, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK &&
+           syscall(SYS_fcntl, segment_file(segment), F_GETLK, &lock) == 0 &&
+           lock.l_type == F_UNLCK &&
            atomic_load_explicit(&member->state, memory_order_acquire) == MEMBER_PRESENT;
 }
 
@@ -490,6 +506,8 @@ int segment_open(const struct segment_params *params, struct segment **out, char
 
 void segment_close(struct segment *segment)
 {
+    int fd = segment_file(segment);
+
     if (segment->base != NULL) {
         atomic_store_explicit(&segment_member(segment, segment->self)->state, MEMBER_LEFT,
                               memory_order_release);
@@ -497,7 +515,7 @@ void segment_close(struct segment *segment)
     }
     if (segment->heap != NULL)
         munmap(segment->heap, segment->heap_bytes);
-    if (segment->fd >= 0)
-        close(segment->fd);
+    if (fd >= 0)
+        close(fd);
     free(segment);
 }

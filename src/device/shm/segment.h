@@ -75,7 +75,8 @@ struct segment {
     struct segment_layout layout;
     char *base;
     uint32_t self; /* my index among the members */
-    int fd;
+    int fd;        /* see segment_file */
+    uint64_t device, inode;
     uint64_t probe; /* in private memory; different in each task of the host */
     char *heap;     /* my own, closed to everybody until it is used; NULL: no room for it */
     size_t heap_bytes;
@@ -97,6 +98,12 @@ struct segment_params {
 int segment_open(const struct segment_params *params, struct segment **segment, char *why,
                  size_t size);
 void segment_close(struct segment *segment);
+
+/*
+ * The descriptor of the segment's file, or -1: the program has closed it, as some close all that
+ * they do not know, and the number may be another file's by now.
+ */
+int segment_file(const struct segment *segment);
 
 /* Whether a member's pid means the same process here. */
 bool segment_knows_pid(const struct segment *segment, uint32_t index);

@@ -39,7 +39,7 @@ static void release(void *cookie, size_t offset, size_t bytes)
     const struct shared_heap *heap = cookie;
     const struct segment *segment = heap->segment;
 
-    if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+    if (fallocate(segment_file(segment), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                   file_offset(segment, segment->self) + (off_t)offset, (off_t)bytes) != 0)
         log_debug("shared heap: cannot give %zu bytes back (errno %d)", bytes, errno);
 }
@@ -90,7 +90,8 @@ void shared_heap_close(struct shared_heap *heap)
 static int map_part(const struct segment *segment, uint32_t member, size_t bytes, char *at)
 {
     void *mapped;
-    int error = segment_map(segment->fd, file_offset(segment, member), bytes, at, &mapped);
+    int error =
+        segment_map(segment_file(segment), file_offset(segment, member), bytes, at, &mapped);
 
     if (error != 0)
         return error;
