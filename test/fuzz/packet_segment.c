@@ -132,6 +132,11 @@ static void wrong_chunks(void)
     const struct segment *segment = (target_open(), segment_of(0));
     uint64_t chunk = (uint64_t)((char *)segment_chunk(segment, 0, 0, 3) - segment->base);
     uint64_t chunks = (uint64_t)((char *)segment_chunk(segment, 0, 0, 0) - segment->base);
+    uint64_t beyond =
+        (uint64_t)((char *)segment_chunk(segment, segment->layout.members, 0, 0) - segment->base);
+    uint64_t last = beyond < segment->layout.bytes
+                        ? (segment->layout.bytes - 1 - beyond) / segment->layout.chunk_stride
+                        : 0;
     const uint64_t wrong[] = {
         0,
         1,
@@ -143,6 +148,8 @@ static void wrong_chunks(void)
         chunks - 64,
         chunks + segment->layout.chunks * segment->layout.chunk_stride,
         segment->layout.bytes - segment->layout.chunk_stride + 64,
+        beyond,
+        beyond + last * segment->layout.chunk_stride, /* begins within what is mapped */
         segment->layout.bytes,
         segment->layout.bytes + chunk,
         (uint64_t)1 << 63,

@@ -320,7 +320,7 @@ static struct chunk *chunk_of(const struct shm_port *port, const struct slot *sl
     uint64_t offset = slot->chunk;
     uint64_t rest = offset - SEGMENT_PAGE;
 
-    if (body > layout->chunk_bytes || offset < SEGMENT_PAGE || offset >= layout->bytes)
+    if (body > layout->chunk_bytes || rest >= layout->members * layout->member_stride)
         return NULL;
     rest %= layout->member_stride;
     if (rest < SEGMENT_PAGE)
