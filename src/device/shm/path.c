@@ -18,27 +18,27 @@
 #include "util/log.h"
 #include "util/option.h"
 
-void shm_path_free(struct shm_path *path)
+void shm_paths_free(struct shm_port *port)
 {
-    if (path->lane.lane != NULL)
-        atomic_store_explicit(&path->lane.lane->leaving, 1, memory_order_release);
-    free(path);
+    struct list *item;
+
+    while ((item = list_pop_front(&port->paths)) != NULL) {
+        struct shm_path *path = list_entry(item, struct shm_path, link);
+
+        if (path->lane.lane != NULL)
+            atomic_store_explicit(&path->lane.lane->leaving, 1, memory_order_release);
+        free(path);
+    }
+    u64map_finish(&port->by_endpoint);
 }
 
 struct shm_path *shm_path_find(struct shm_port *port, uint32_t endpoint)
 {
-    struct list *item;
-
-    list_for_each (item, &port->paths) {
-        struct shm_path *path = list_entry(item, struct shm_path, link);
-
-        if (path->path.endpoint == endpoint && path->main == NULL)
-            return path;
-    }
-    return NULL;
+    return u64map_get(&port->by_endpoint, endpoint);
 }
 
-static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint32_t member)
+static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint32_t member,
+                                 struct shm_path *main)
 {
     struct shm_device *device = port->device;
     const struct segment_layout *layout = &device->segment->layout;
@@ -48,7 +48,12 @@ static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint3
 
     if (path == NULL)
         return NULL;
+    if (main == NULL && u64map_put(&port->by_endpoint, endpoint, path) != 0) {
+        free(path);
+        return NULL;
+    }
     memset(path, 0, bytes);
+    path->main = main;
     path->member = member;
     path->pid = facts->pid;
     path->inbox = segment_inbox(device->segment, member, endpoint >> 24);
@@ -79,33 +84,20 @@ static int am_by_main(struct path *path, const struct packet *packet)
     return shm_am(&container_of(path, struct shm_path, path)->main->path, packet);
 }
 
-static struct shm_path *face_find(struct shm_port *port, const struct shm_path *main)
-{
-    struct list *item;
-
-    list_for_each (item, &port->paths) {
-        struct shm_path *path = list_entry(item, struct shm_path, link);
-
-        if (path->main == main)
-            return path;
-    }
-    return NULL;
-}
-
 /* A path for packets only is another face of the usual one: one order, one way. It stays the same
  * whatever life that leads to. */
 static int packets_only(struct shm_port *port, struct shm_path *main, struct path **out)
 {
-    struct shm_path *path = face_find(port, main);
+    struct shm_path *path = main->face;
 
     if (path != NULL) {
         *out = &path->path;
         return 0;
     }
-    path = path_new(port, main->path.endpoint, main->member);
+    path = path_new(port, main->path.endpoint, main->member, main);
     if (path == NULL)
         return -ENOMEM;
-    path->main = main;
+    main->face = path;
     path->path.am = am_by_main;
     path->path.am_short = NULL;
     path->path.closed = false;
@@ -244,7 +236,7 @@ int shm_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
         return -EPIPE;
     path = shm_path_find(port, endpoint);
     if (path == NULL)
-        path = path_new(port, endpoint, (uint32_t)index);
+        path = path_new(port, endpoint, (uint32_t)index, NULL);
     if (path == NULL)
         return -ENOMEM;
     if (!path->path.closed && (how & PATH_PACKETS_ONLY))

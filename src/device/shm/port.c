@@ -115,7 +115,6 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
 void shm_port_close(struct port *base)
 {
     struct shm_port *port = shm_port_of(base);
-    struct list *item;
 
     joint_close(port);
     port->device->open &= ~(UINT64_C(1) << base->params.offset);
@@ -127,8 +126,7 @@ void shm_port_close(struct port *base)
         purge(port);
         shm_life_end(port);
     }
-    while ((item = list_pop_front(&port->paths)) != NULL)
-        shm_path_free(list_entry(item, struct shm_path, link));
+    shm_paths_free(port);
     chunk_pool_finish(&port->chunks);
     free(port->lanes);
     free(port->watch);

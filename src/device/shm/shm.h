@@ -19,6 +19,7 @@
 #include "device/shm/segment.h"
 #include "device/shm/shared_heap.h"
 #include "util/gauge.h"
+#include "util/hash.h"
 #include "util/list.h"
 
 struct shm_device {
@@ -63,7 +64,8 @@ struct shm_port {
     struct joint joint;
     uint32_t was_closed; /* the inbox, before */
     struct list paths;
-    struct pollfd *watch; /* of distinct members that paths lead to */
+    struct u64map by_endpoint; /* of these, those that are no faces of others */
+    struct pollfd *watch;      /* of distinct members that paths lead to */
     uint32_t *watch_member;
     uint32_t *watch_place; /* per member: 1 + where it is in these, 0: nowhere */
     uint32_t watch_count;
@@ -88,7 +90,8 @@ struct shm_path {
     struct list link;   /* in the port's paths */
     uint32_t member;
     int32_t pid;
-    struct shm_path *main; /* of a path for packets only: the one whose way its packets take */
+    struct shm_path *main; /* of a path for packets only: the one whose way its packets take, ... */
+    struct shm_path *face; /* ... which knows that one here, if there is one */
     bool leaving;          /* closed or dead was seen; reported when our inbox has been read up */
     uint64_t leave_head;   /* ... which is true at the latest when the reader's head is here */
 };
@@ -144,7 +147,7 @@ int64_t shm_member_of(const struct shm_device *device, uint32_t task);
 int shm_port_open(struct device *device, const struct port_params *params, struct port **port);
 void shm_port_close(struct port *port);
 int shm_path_open(struct port *port, uint32_t endpoint, unsigned how, struct path **path);
-void shm_path_free(struct shm_path *path);
+void shm_paths_free(struct shm_port *port);
 struct shm_path *shm_path_find(struct shm_port *port, uint32_t endpoint);
 
 /* There is no context, nor one to be waited for. */
