@@ -187,8 +187,10 @@ $(BUILD)/lib/pami-ofi-private.a: $(patsubst %.c,$(BUILD)/obj/%.o,\
 	$(call say,AR,$@) mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $^
 
 # One relocatable object whose hidden symbols are local: nothing of ours can clash with a user's.
+# Link-time optimisation ends here, as what it would leave to programs has names for all symbols.
+end_lto := $(if $(findstring -flto,$(CFLAGS)),$(CFLAGS) -flinker-output=nolto-rel)
 $(BUILD)/obj/libpami.o: $(lib_objects)
-	$(call say,LD,$@) $(CC) -r -nostdlib -o $@.tmp $(lib_objects) && \
+	$(call say,LD,$@) $(CC) -r -nostdlib $(end_lto) -o $@.tmp $(lib_objects) && \
 	    $(OBJCOPY) --localize-hidden $@.tmp && mv $@.tmp $@
 
 $(static): $(BUILD)/obj/libpami.o
