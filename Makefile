@@ -198,9 +198,14 @@ $(private): $(lib_objects)
 $(static) $(private):
 	$(call say,AR,$@) mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $^
 
+# What programs with libpami.a in them need of hwloc: its package, where that is what we use.
+hwloc_given   = $(filter-out $(shell $(PKG_CONFIG) --libs hwloc 2>/dev/null),$(HWLOC_LIBS))
+hwloc_package = $(if $(hwloc_given),,hwloc)
+
 # fill_pc PREFIX,LIBDIR,INCLUDEDIR,FILE
-fill_pc = sed -e 's|@prefix@|$(1)|' -e 's|@libdir@|$(2)|' -e 's|@includedir@|$(3)|' \
-          -e 's|@version@|$(VERSION)|' pami.pc.in >"$(4)"
+fill_pc = sed -e 's|@prefix@|$(1)|' -e 's|@libdir@|$(2)|' -e 's|@includedir@|$(strip $(3))|' \
+          -e 's|@version@|$(VERSION)|' -e 's|@hwloc_package@|$(hwloc_package)|' \
+          -e 's|@hwloc_libs@|$(if $(hwloc_given),$(HWLOC_LIBS) )|' pami.pc.in >"$(4)"
 
 # Whatever a build looks for in programs is not looked for here.
 $(BUILD)/test/lib/%.so: test/lib/%.c $(wildcard src/bootstrap/pmix_abi.h) $(BUILD)/commands
@@ -347,6 +352,7 @@ install-files:
 	$(if $(modules),$(INSTALL) -m 755 $(modules) "$(DESTDIR)$(libdir)")
 	$(call fill_pc,$(prefix),$(libdir:$(prefix)/%=$${prefix}/%),\
 	    $(includedir:$(prefix)/%=$${prefix}/%),$(DESTDIR)$(pkgconfigdir)/pami.pc)
+	chmod 644 "$(DESTDIR)$(pkgconfigdir)/pami.pc"
 	$(if $(tools),$(INSTALL) -m 755 $(tools) "$(DESTDIR)$(bindir)")
 	$(foreach k,$(man_kinds),$(INSTALL) -m 644 $(filter %.$(k),$(man_pages)) \
 	    "$(DESTDIR)$(mandir)/man$(k)" &&) true

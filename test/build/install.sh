@@ -31,13 +31,15 @@ fail()
     exit 1
 }
 
-make_here install-files
+(umask 077 && make_here install-files)
 libdir=$there/lib/multi
 for file in include/pami.h include/pami/pami.h include/pami/pami_sys.h include/pami/pamix.h \
     lib/multi/libpami.so lib/multi/libpami.so.0 lib/multi/libpami.a lib/multi/pkgconfig/pami.pc \
     bin/pamirun share/doc/libpami/README.md; do
     [ -f "$there/$file" ] || fail "$file was not installed"
 done
+closed=$(find "$work/root" ! -type l ! -perm -444)
+[ -z "$closed" ] || fail "not for everybody to read: $closed"
 [ ! -e "$libdir/libpami-private.a" ] || fail "libpami-private.a was installed"
 grep -rl "$top\|$work" "$libdir/pkgconfig" && fail "pami.pc contains paths of the build"
 
@@ -139,6 +141,16 @@ for way in -static -static-pie; do
         echo "all$way: not tried, as hwloc alone does not link that way here"
     fi
 done
+
+# An hwloc that pkg-config does not know is named by its libraries.
+make_here install-files DESTDIR="$work/other" HWLOC_LIBS='-L/opt/hwloc/lib -lhwloc'
+for question in '--cflags' '--libs --static'; do
+    # shellcheck disable=SC2086
+    answer=$(PKG_CONFIG_LIBDIR=$work/other$prefix/lib/multi/pkgconfig PKG_CONFIG_PATH='' \
+        PKG_CONFIG_SYSROOT_DIR='' \
+        "$PKG_CONFIG" $question pami) || fail "pkg-config $question, without a package of hwloc"
+done
+[[ $answer == *'-L/opt/hwloc/lib -lhwloc -pthread'* ]] || fail "libraries to link with: $answer"
 
 # A program with the library in it, wherever it is, finds the network module where that is
 # installed: in the directory that the build was told.
