@@ -373,7 +373,7 @@ uninstall: ## remove what install has put there
 package := libpami-$(VERSION)
 dist: ## make a source archive in $(BUILD)
 	mkdir -p $(BUILD)
-	if git rev-parse -q --verify HEAD >/dev/null 2>&1; then \
+	if [ -e .git ] && git rev-parse -q --verify HEAD >/dev/null 2>&1; then \
 	    git archive --prefix=$(package)/ HEAD; \
 	else \
 	    tar -c --exclude-vcs --exclude='./build' --exclude='./config.mk' \

@@ -23,6 +23,16 @@ done
 make -s -j2 CFLAGS=-O0 lib tools
 [ -x build/bin/pamirun ] && [ -f build/lib/libpami.so.0 ]
 
+# An archive that was unpacked in another repository, which does not know it, is one to make
+# archives of all the same.
+if command -v git >/dev/null; then
+    git -C "$work" init -q
+    git -C "$work" -c user.name=me -c user.email=me@here commit -q --allow-empty -m other
+    make -s dist
+    tar -tzf build/libpami-*.tar.gz | grep '/Makefile$' >"$work/list" ||
+        { echo "FAILED: the archive of an archive has no Makefile"; exit 1; }
+fi
+
 # What is only shown does not run.
 if make -n run-check TEST=test/none.sh 2>&1 | grep '^Result:'; then
     echo "FAILED: make -n runs tests"
