@@ -44,7 +44,7 @@ BUILD ?= build$(if $(SANITIZE),/sanitize-$(subst $(comma),-,$(SANITIZE)))
 
 ifneq ($(V),1)
 .SILENT:
-say = printf '  %-7s %s\n' $(1) $(2);
+say = printf '  %-7s %s\n' '$(1)' '$(2)';
 endif
 
 # ---- flags --------------------------------------------------------------------------------------
@@ -58,6 +58,9 @@ FABRIC_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags libfabric 2>/dev/null)
 FABRIC_LIBS   ?= $(shell $(PKG_CONFIG) --libs libfabric 2>/dev/null)
 FABRIC_CFLAGS := $(FABRIC_CFLAGS)
 FABRIC_LIBS   := $(FABRIC_LIBS)
+# Nor are there unit tests without cmocka.
+CMOCKA_LIBS ?= $(shell $(PKG_CONFIG) --libs cmocka 2>/dev/null)
+CMOCKA_LIBS := $(CMOCKA_LIBS)
 need_hwloc    = $(if $(HWLOC_LIBS),,$(error hwloc is missing (asked $(PKG_CONFIG)); try `make deps`))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
@@ -110,7 +113,11 @@ bench_names    := $(filter-out bench/peer $(if $(FABRIC_LIBS),,$(fabric_names)),
 stand_ins      := $(filter-out $(if $(FABRIC_LIBS),,%/strict_fabric.so),\
                       $(patsubst %.c,$(BUILD)/%.so,$(wildcard test/lib/*.c)))
 test_kinds     := $(filter-out lib,$(notdir $(patsubst %/,%,$(wildcard test/*/))))
-test_names     := $(foreach kind,$(test_kinds),$(call programs,test/$(kind)))
+# Tests of what is missing, or with what is missing, cannot be built.
+missing_names  := $(if $(FABRIC_LIBS),,test/fuzz/ofi_%) $(if $(CMOCKA_LIBS),,\
+                      $(shell grep -rlw cmocka_run_group_tests test/unit | sed -E 's|^(test/unit/[^/.]*).*|\1|'))
+test_names     := $(filter-out $(missing_names),\
+                      $(foreach kind,$(test_kinds),$(call programs,test/$(kind))))
 shell_tests    := $(sort $(wildcard test/*/*.sh))
 peer_sources   := $(wildcard bench/peer/*.c)
 
@@ -148,6 +155,7 @@ lib: $(shared) $(links) $(static) $(modules) $(pc) ## build the libraries only
 tools: $(tools)
 examples: $(examples)
 tests: $(tests) $(stand_ins)
+	$(if $(CMOCKA_LIBS),,$(call say,SKIP,test/unit: cmocka is missing; try `make deps`))
 benches: $(benches)
 
 # Objects depend on the commands that make them: other flags, or another compiler, rebuild.
@@ -240,7 +248,7 @@ up = $(subst $(space),,$(patsubst %,../,$(subst /, ,$(patsubst %/,%,$(dir $(1)))
 
 $(foreach n,$(tool_names),$(eval $(call inside_program,$(BUILD)/bin/$(n),tools/$(n),)))
 $(foreach n,$(inside_names),$(eval $(call inside_program,$(BUILD)/$(n),$(n),\
-    $(if $(filter test/unit/%,$(n)),-lcmocka)$(if $(filter test/fuzz/ofi_%,$(n)),$(private)))))
+    $(if $(filter test/unit/%,$(n)),$(CMOCKA_LIBS))$(if $(filter test/fuzz/ofi_%,$(n)),$(private)))))
 # Programs that look inside a module, which looks inside the library.
 inside_ofi := $(if $(FABRIC_LIBS),$(patsubst %,$(BUILD)/%,$(filter test/fuzz/ofi_%,$(inside_names))))
 $(inside_ofi): $(BUILD)/lib/pami-ofi-private.a

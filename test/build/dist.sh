@@ -1,6 +1,6 @@
 #!/bin/bash
-# The source archive is complete: the library and the launcher build from it, and the two-command
-# entry points are there.
+# The source archive is complete: the library and the launcher build from it, also where libfabric
+# is missing, and the two-command entry points are there.
 # Run: timeout=240
 set -eu
 
@@ -20,8 +20,16 @@ for file in Makefile README.md LICENSE configure.ac test/tap scripts/demo.sh; do
     [ -f "$file" ] || { echo "FAILED: $file is not in the archive"; exit 1; }
 done
 [ ! -e build ] || { echo "FAILED: build products are in the archive"; exit 1; }
-make -s -j2 CFLAGS=-O0 lib tools
+make -s -j2 CFLAGS=-O0 FABRIC_LIBS= lib tools >"$work/said"
+grep 'pami-ofi.so: libfabric is missing' "$work/said" ||
+    { echo "FAILED: nothing is said about libfabric"; exit 1; }
 [ -x build/bin/pamirun ] && [ -f build/lib/libpami.so.0 ]
+
+# What tests cannot be built without is no reason for all to fail.
+make -n tests FABRIC_LIBS= CMOCKA_LIBS= >"$work/shown"
+! grep -E 'lcmocka|test/fuzz/ofi_|test/unit/util_' "$work/shown" ||
+    { echo "FAILED: tests that cannot be built would be"; exit 1; }
+grep -q 'test/unit: cmocka is missing' "$work/shown" && grep -q 'test/api/put' "$work/shown"
 
 # An archive that was unpacked in another repository, which does not know it, is one to make
 # archives of all the same.
