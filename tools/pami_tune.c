@@ -451,10 +451,10 @@ static int tune(struct settings *settings)
         return complain("there is nothing to measure: no types, or fewer tasks than nodes");
     }
     gethostname(host, sizeof(host) - 1);
-    snprintf(heading, sizeof(heading), "pami_tune %s on %s, %u processors, bind %s%s",
+    snprintf(heading, sizeof(heading), "pami_tune %s on %s, %u processors, bind %s%s%s",
              PAMI_VERSION_TEXT, host, cpu_available(),
              settings->start.bind != NULL ? settings->start.bind : "none",
-             settings->start.quick ? ", quick" : "");
+             judge_has_network() ? ", network" : "", settings->start.quick ? ", quick" : "");
     if (results_open(&results, settings->output, heading, settings->again) != 0) {
         free(jobs);
         return 1;
@@ -464,8 +464,10 @@ static int tune(struct settings *settings)
                 results.done_count, count);
     failed = run_jobs(settings, &results, jobs, count);
     free(jobs);
-    lines = write_table(settings, &results);
-    results_close(&results, failed == 0 && lines >= 0);
+    if (results.count == 0)
+        fprintf(stderr, "pami_tune: nothing was measured; there is no table to write\n");
+    lines = results.count != 0 ? write_table(settings, &results) : -1;
+    results_close(&results, results.count == 0 || (failed == 0 && lines >= 0));
     if (lines < 0)
         return 1;
     printf("%s: %d lines\n", settings->output, lines);

@@ -33,6 +33,14 @@ has err 'nothing to measure'
 run 2 "$tune" --quick -n 2 --nodes 3 -o kept
 has err 'nothing to measure'
 [ "$(cat kept)" = precious ] || complain 'a table has been replaced by nothing'
+mkdir elsewhere
+cp "$tune" elsewhere
+printf '#!/bin/sh\nexit 3\n' >elsewhere/pamirun
+chmod +x elsewhere/pamirun
+run 1 elsewhere/pami_tune --quick -n 2 --types barrier,scan -o kept
+has err 'barrier with 2 tasks ended with status 3'
+has err 'nothing was measured'
+[ "$(cat kept)" = precious ] || complain 'a table has been replaced by an empty one'
 for option in '-n 4' '--types barrier' --again --built-in; do
     # shellcheck disable=SC2086 # two words
     run 2 "$tune" --servers $option
@@ -103,6 +111,11 @@ grep -qE '^barrier Tree2 0- 2-3 one  # 0 bytes, 2 tasks: 1.00 us instead of 2.00
     complain "$(cat more)"
 grep -q "^scan " more || complain "$(cat more)"
 lacks err allreduce
+mkdir more.new
+run 1 "$tune" --quick -n 2 --types barrier -o more
+rmdir more.new
+run 0 env PAMI_NETWORK=ofi "$tune" --quick -n 2 --types barrier -o more # lines for nodes would differ
+lacks err 'already'
 echo 'pami_tune of another machine' >more.part
 run 0 "$tune" --quick -n 2 --types barrier -o more
 lacks err 'already'

@@ -44,8 +44,7 @@ static int by_bytes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The jobs' nodes are pretended, but the tasks on them may be joined by a network. */
-static bool has_network(void)
+bool judge_has_network(void)
 {
     return option_choice(OPT_NETWORK) == NETWORK_OFI;
 }
@@ -54,7 +53,7 @@ static enum choice_nodes nodes_of(uint32_t nodes)
 {
     if (nodes == 1)
         return NODES_ONE;
-    return has_network() ? NODES_NETWORK : NODES_MEMORY;
+    return judge_has_network() ? NODES_NETWORK : NODES_MEMORY;
 }
 
 /* What Auto takes without a table. */
@@ -65,7 +64,7 @@ static const struct algorithm *usual_row(const struct select_table *usual, const
         .bytes = cell->bytes,
         .members = cell->tasks,
         .nodes = cell->nodes,
-        .pretended = !has_network(),
+        .pretended = !judge_has_network(),
     };
 
     return explain(usual, &question, NULL, NULL);

@@ -11,6 +11,9 @@
 
 #include "results.h"
 
+/* Does a network join the nodes that jobs have, pretended as they are? */
+bool judge_has_network(void);
+
 /*
  * Lines for all types on `nodes` nodes, for each of the numbers of tasks, which are ascending. What
  * was best for a number holds up to the next one, and for the last one up to twice as many.
