@@ -107,8 +107,10 @@ static struct table read_table(const char *path)
     size_t lines = 0;
     char line[512];
 
-    if (file == NULL)
-        fail("cannot read the file");
+    if (file == NULL) {
+        perror(path);
+        exit(EXIT_FAILURE);
+    }
     while (fgets(line, sizeof(line), file) != NULL)
         lines++;
     rewind(file);
@@ -118,14 +120,16 @@ static struct table read_table(const char *path)
         table.rows += read_row(line, table.name[table.rows], table.x[table.rows]);
     fclose(file);
     for (size_t i = 0; i < COLUMNS; i++) {
-        double mean = 0, square = 0;
+        double mean = 0, square = 0, spread;
 
         for (size_t row = 0; row < table.rows; row++) {
             mean += table.x[row][i] / (double)table.rows;
             square += table.x[row][i] * table.x[row][i] / (double)table.rows;
         }
+        /* What is the same in all rows differs by roundings, which may even be below 0. */
+        spread = square - mean * mean > 1e-12 * square ? sqrt(square - mean * mean) : INFINITY;
         for (size_t row = 0; row < table.rows; row++)
-            table.x[row][i] = (table.x[row][i] - mean) / sqrt(square - mean * mean + 1e-30);
+            table.x[row][i] = (table.x[row][i] - mean) / spread;
     }
     return table;
 }

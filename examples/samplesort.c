@@ -13,6 +13,8 @@
 #define PROGRAM "samplesort"
 #include "collective.h"
 
+#define KEYS_MOST ((size_t)1 << 40) /* of each task; sizes in bytes stay in range */
+
 enum {
     SAMPLES = 64 /* of each task */
 };
@@ -184,10 +186,15 @@ static bool ordered(struct job *job, const uint64_t *keys, size_t count)
 
 int main(int argc, char **argv)
 {
-    size_t count = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
+    char *end = NULL;
+    size_t count = argc > 1 ? strtoull(argv[1], &end, 10) : 1000000;
     uint64_t before[3], after[3], wrong[1];
     struct job job = {0};
 
+    if (argc > 2 || (argc == 2 && (end == argv[1] || *end != '\0')) || count > KEYS_MOST) {
+        fprintf(stderr, "Usage: pamirun -n TASKS samplesort [KEYS OF A TASK]\n");
+        return EXIT_FAILURE;
+    }
     join(&job);
     uint64_t *keys = allocate(count, sizeof(*keys));
     for (size_t i = 0; i < count; i++)

@@ -61,7 +61,10 @@ static void produce(uint64_t *number)
 /* 0: it is none. */
 static size_t number_of(const char *text)
 {
-    return text != NULL ? strtoul(text, NULL, 10) : 0;
+    char *end;
+    size_t number = text != NULL && *text != '-' ? strtoul(text, &end, 10) : 0;
+
+    return number != 0 && *end == '\0' ? number : 0;
 }
 
 static void read_options(int argc, char **argv)

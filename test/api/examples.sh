@@ -51,6 +51,22 @@ for tasks in 2 3 '4 --nodes 2'; do
     run 'result: the published sums' "$tasks" ft --slabs 4 --thread 1
     run 'result: as in a sequential run' "$tasks" multigrid --size 16 --overlap 1 --thread 1
 done
+run 'verified' 2 samplesort 0
+for bad in --help -1 1e6 99999999999999999999; do
+    output=$("$build/examples/samplesort" $bad 2>&1)
+    [[ $? = 1 && $output == 'Usage: '* ]] || {
+        echo "FAILED: samplesort $bad: $output"
+        failures=$((failures + 1))
+    }
+done
+"$build/examples/spread" --messages 10x >/dev/null && {
+    echo "FAILED: spread --messages 10x is accepted"
+    failures=$((failures + 1))
+}
+table=$(mktemp) # with a column that is the same everywhere
+trap 'rm -f "$table"' EXIT
+for i in 1 2 3 4 5 6 7 8 9; do printf 'row%d\t%d\t0.1\t7\n' $i $i; done >"$table"
+run 'verified' 2 kmeans "$table" 3
 run 'result: the published sums' 2 ft W --slabs 3 --poll 2
 run 'result: as in a sequential run' 8 multigrid --size 32 --overlap 1
 run 'result: as in a sequential run' 3 halo --size 3 --steps 4
