@@ -153,11 +153,20 @@ static void write_names(const struct writer *writer, const struct context *conte
                  context->trace->dropped, context->offset);
 }
 
+/* Others may write for long, and signals of the program come meanwhile. */
+static bool lock_file(int fd)
+{
+    while (flock(fd, LOCK_EX) != 0)
+        if (errno != EINTR)
+            return false;
+    return true;
+}
+
 /* The locked file, standing where the next event goes; what is not of this job is dropped. */
 static FILE *open_file(const char *path, const char *job)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    FILE *file = fd >= 0 && flock(fd, LOCK_EX) == 0 ? fdopen(fd, "r+") : NULL;
+    FILE *file = fd >= 0 && lock_file(fd) ? fdopen(fd, "r+") : NULL;
     char first[256], there[256];
     char end[sizeof(array_end) - 1];
     off_t size;

@@ -94,6 +94,10 @@ PAMI_TRACE=$trace PAMI_TRACE_EVENTS=10 "$pamirun" -n 2 "$program" 2>"$work/text"
 grep -q 'events of context 0 are missing' "$work/text" || fail "nothing said of missing events"
 perl -MJSON::PP -0777 -ne 'decode_json($_)' "$trace" || fail "few events: not JSON"
 
+# Signals of the program come while its contexts wait for the file.
+PAMI_TRACE=$trace "$pamirun" -n 4 "$BUILD/test/api/signals" 2>"$work/text" || fail "with signals"
+[ ! -s "$work/text" ] || fail "with signals: $(head -n 1 "$work/text")"
+
 PAMI_TRACE=$work/none/trace "$pamirun" -n 2 "$program" 2>"$work/text" ||
     fail "a trace that cannot be written ends the program"
 grep -q 'PAMI_TRACE: .*: No such file' "$work/text" || fail "no word about the file"
