@@ -200,7 +200,7 @@ check_names()
         done
 }
 
-# The tables of tests in the documents have them all.
+# The tables of tests and of algorithms in the documents have them all.
 check_tables()
 {
     local file name
@@ -212,6 +212,11 @@ check_tables()
         # shellcheck disable=SC2012
         ls test/sim/*.c | sed -E 's|.*/|doc/sim.md |; s|\.c$||'
     )
+    # Rows in shared memory are told of elsewhere.
+    grep -oE '\{PAMI_XFER_[A-Z_]+, "[^"]+"' src/coll/table.c | sed 's/.* "//; s/"//' | sort -u |
+        grep -v '^Shared' | while read -r name; do
+        grep -q "^| $name |" doc/algorithms.md || echo "doc/algorithms.md: does not list $name"
+    done
 }
 
 for check in format size banned layers headers symbols scripts space names tables cppcheck; do
