@@ -27,6 +27,11 @@ autoconf -Werror || fail "autoconf"
 ./configure --prefix=/some/where --libdir=/some/where/lib64 CFLAGS='-O1 -g1' >log ||
     { tail -n 40 config.log; fail "configure"; }
 
+# There is no Makefile anywhere else that would read what it writes.
+mkdir other
+(cd other && ! ../configure >log 2>&1 && grep -q 'make BUILD=DIR' log && [ ! -e config.mk ]) ||
+    fail "configure works elsewhere"
+
 # value VARIABLE [MAKE ARGUMENT]...
 value()
 {
