@@ -2,6 +2,7 @@
 # Builds cplusplus.cc in the ways programs are built (language versions, position independent or
 # not, as Debian links, with the static library) and runs each result as one task and as two.
 # Run: timeout=120
+# shellcheck disable=SC2086 # a compiler may have arguments
 set -eu
 
 if [ -n "${SANITIZE-}" ]; then
@@ -34,7 +35,7 @@ try()
     done
     shift
     echo "$name: ${flags[*]}"
-    "$CXX" "${common[@]}" "${flags[@]}" -o "$work/$name" "$source" "$@"
+    $CXX "${common[@]}" "${flags[@]}" -o "$work/$name" "$source" "$@"
     "$work/$name"
     "$PAMIRUN" -n 2 "$work/$name"
 }

@@ -3,6 +3,7 @@
 # scripting languages do: alone and as two tasks, in its own namespace of symbols, and once more
 # after having closed it.
 # Run: timeout=60
+# shellcheck disable=SC2086 # a compiler may have arguments
 set -eu
 
 if [ -n "${SANITIZE-}" ]; then
@@ -92,6 +93,6 @@ int main(int argc, char **argv)
 }
 END
 
-"$CC" -std=gnu11 -Wall -Werror -I"$top/include" -o "$work/program" "$work/program.c" -ldl
+$CC -std=gnu11 -Wall -Werror -I"$top/include" -o "$work/program" "$work/program.c" -ldl
 "$work/program" "$BUILD/lib/libpami.so"
 "$BUILD/bin/pamirun" -n 2 "$work/program" "$BUILD/lib/libpami.so"

@@ -2,6 +2,7 @@
 # Every public header compiles alone, in both spellings, in every language a client may use, without
 # a warning; and a program that includes them all several times does, too.
 # Run: timeout=120
+# shellcheck disable=SC2086 # a compiler may have arguments
 set -u
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -33,8 +34,8 @@ try()
     done
 }
 
-command -v "$CC" >/dev/null || { echo "skip: no C compiler $CC"; exit 77; }
-command -v "$CXX" >/dev/null || { echo "skip: no C++ compiler $CXX"; exit 77; }
+command -v ${CC%% *} >/dev/null || { echo "skip: no C compiler $CC"; exit 77; }
+command -v ${CXX%% *} >/dev/null || { echo "skip: no C++ compiler $CXX"; exit 77; }
 
 for header in pami pami_sys pami_ext_hfi pamix; do
     for spelling in "$header.h" "pami/$header.h"; do
@@ -78,7 +79,7 @@ END
 try "$work/all.c"
 
 # The layout table holds in C++, too.
-if "$CXX" -std=c++17 -I"$top/include" -Wall -Wextra -Werror -o "$work/layout" \
+if $CXX -std=c++17 -I"$top/include" -Wall -Wextra -Werror -o "$work/layout" \
     "$top/test/build/header_layout.cc"; then
     "$work/layout" || { echo "failed: header_layout.cc"; failed=1; }
 else

@@ -3,13 +3,14 @@
 # initialisers of C++, through copy relocations of a non-PIC program, in a PIE, and linked
 # statically.
 # Run: timeout=120
+# shellcheck disable=SC2086 # a compiler may have arguments
 set -u
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 BUILD=${BUILD:-$top/build}
 CXX=${CXX:-g++}
 [ -z "${SANITIZE:-}" ] || { echo "skip: links without the sanitizer's run-time"; exit 77; }
-command -v "$CXX" >/dev/null || { echo "skip: no C++ compiler $CXX"; exit 77; }
+command -v ${CXX%% *} >/dev/null || { echo "skip: no C++ compiler $CXX"; exit 77; }
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -58,7 +59,7 @@ try()
 {
     name=$1
     shift
-    if ! "$CXX" -std=c++98 -O1 -I"$top/include" -o "$work/$name" "$work/variables.cc" "$@"; then
+    if ! $CXX -std=c++98 -O1 -I"$top/include" -o "$work/$name" "$work/variables.cc" "$@"; then
         echo "failed: $name does not link"
         failed=1
     elif [ "$("$work/$name")" != good ]; then

@@ -2,6 +2,7 @@
 # Installs into a temporary directory; compiles and runs a program against what was installed in
 # every way that programs are linked; removes the installation and finds nothing left.
 # Run: timeout=120
+# shellcheck disable=SC2086 # a compiler may have arguments
 set -eu
 
 if [ -n "${SANITIZE-}" ]; then
@@ -112,15 +113,15 @@ build_and_run()
 }
 
 program=("${cflags[@]}" "$work/program.c")
-build_and_run shared "$CC" "${program[@]}" "${libs[@]}"
-build_and_run shared_debian "$CC" -fPIE -pie -Wl,--as-needed -Wl,-z,relro -Wl,-z,now \
+build_and_run shared $CC "${program[@]}" "${libs[@]}"
+build_and_run shared_debian $CC -fPIE -pie -Wl,--as-needed -Wl,-z,relro -Wl,-z,now \
     "${program[@]}" "${libs[@]}"
 # Data symbols of the library end up in the program by copy relocation here.
-build_and_run shared_no_pie "$CC" -fno-pie -no-pie "${program[@]}" "${libs[@]}"
-build_and_run shared_cxx "$CXX" "${cflags[@]}" "$work/program.cc" "${libs[@]}"
-build_and_run static_pie_default "$CC" -fPIE -pie "${program[@]}" "${static[@]}"
-build_and_run static_no_pie "$CC" -fno-pie -no-pie "${program[@]}" "${static[@]}"
-build_and_run static_cxx "$CXX" "${cflags[@]}" "$work/program.cc" "${static[@]}"
+build_and_run shared_no_pie $CC -fno-pie -no-pie "${program[@]}" "${libs[@]}"
+build_and_run shared_cxx $CXX "${cflags[@]}" "$work/program.cc" "${libs[@]}"
+build_and_run static_pie_default $CC -fPIE -pie "${program[@]}" "${static[@]}"
+build_and_run static_no_pie $CC -fno-pie -no-pie "${program[@]}" "${static[@]}"
+build_and_run static_cxx $CXX "${cflags[@]}" "$work/program.cc" "${static[@]}"
 
 for name in shared shared_debian shared_no_pie shared_cxx; do
     LD_LIBRARY_PATH=$libdir ldd "$work/$name" >"$work/ldd"
@@ -135,8 +136,8 @@ echo '#include <hwloc.h>
 int main(void) { hwloc_topology_t t; return hwloc_topology_init(&t); }' >"$work/hwloc.c"
 read -r -a everything < <(PKG_CONFIG_SYSROOT_DIR='' "$PKG_CONFIG" --static --libs hwloc)
 for way in -static -static-pie; do
-    if "$CC" "$way" -fPIE "$work/hwloc.c" "${everything[@]}" -o "$work/hwloc" 2>/dev/null; then
-        build_and_run "all$way" "$CC" "$way" -fPIE "${program[@]}" "${static[@]}" "${everything[@]}"
+    if $CC "$way" -fPIE "$work/hwloc.c" "${everything[@]}" -o "$work/hwloc" 2>/dev/null; then
+        build_and_run "all$way" $CC "$way" -fPIE "${program[@]}" "${static[@]}" "${everything[@]}"
     else
         echo "all$way: not tried, as hwloc alone does not link that way here"
     fi
@@ -156,7 +157,7 @@ done
 # installed: in the directory that the build was told.
 if [ -e "$libdir/pami-ofi.so" ]; then
     make_here BUILD="$work/build" libdir="$libdir" "$work/build/obj/src/device/module.o"
-    build_and_run module "$CC" "${cflags[@]}" "$top/examples/hello.c" \
+    build_and_run module $CC "${cflags[@]}" "$top/examples/hello.c" \
         "$work/build/obj/src/device/module.o" "$BUILD/lib/libpami-private.a" \
         "${hwloc[@]}" -pthread -lm -ldl -lrt
     PAMI_NETWORK=ofi PAMI_LOG=debug "$BUILD/bin/pamirun" -n 2 --nodes 2 "$work/module" \
