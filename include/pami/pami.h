@@ -18,6 +18,9 @@
  *  - Every pami_result_t other than PAMI_SUCCESS and PAMI_EAGAIN leaves a text for
  *    PAMI_Error_text. PAMI_INVAL: an argument is wrong; nothing was done. PAMI_ENOMEM, out of
  *    memory, may come from every call that has to keep something, also where it is not listed.
+ *  - Clients and contexts belong to the process that made them. A child made by fork may execute
+ *    another program, end, and destroy its copies, none of which harms the parent; it gets no
+ *    client of its own. An advance in the child would take what has come for the parent.
  */
 #ifndef __pami_h__
 #define __pami_h__
