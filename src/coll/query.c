@@ -127,12 +127,10 @@ static struct group group_of_all(struct geometry *geometry)
         .geometry = geometry, .topology = &geometry->topology, .size = geometry->topology.size};
 }
 
-/* Which list a row is in: 0, 1, or -1 for none. */
-static int list_of(const struct algorithm *row, pami_xfer_type_t type, struct geometry *geometry)
+/* Which list a row is in: 0, 1, or -1 for none. `group` is of all members. */
+static int list_of(const struct algorithm *row, pami_xfer_type_t type, const struct group *group)
 {
-    const struct group group = group_of_all(geometry);
-
-    if (row->type != row_type(type) || unmet_by_members(row, &group) != 0)
+    if (row->type != row_type(type) || unmet_by_members(row, group) != 0)
         return -1;
     return needs_of_arguments(row) != 0;
 }
@@ -143,13 +141,15 @@ struct geometry *algorithm_handle_geometry(pami_algorithm_t handle)
     size_t number = handle & ((1u << HANDLE_ROW_BITS) - 1);
     pami_xfer_type_t type = algorithm_handle_type(handle);
     struct geometry *geometry;
+    struct group group;
 
     if (mark != HANDLE_MARK || type >= PAMI_XFER_COUNT || number > algorithm_count)
         return NULL;
     geometry = geometry_from_handle((pami_geometry_t)(uintptr_t)(handle >> HANDLE_LOW_BITS << 4));
     if (geometry == NULL || number == 0)
         return geometry;
-    return list_of(&algorithm_table[number - 1], type, geometry) >= 0 ? geometry : NULL;
+    group = group_of_all(geometry);
+    return list_of(&algorithm_table[number - 1], type, &group) >= 0 ? geometry : NULL;
 }
 
 /* ---- metadata ---- */
@@ -245,6 +245,7 @@ pami_result_t PAMI_Geometry_algorithms_num(pami_geometry_t handle, pami_xfer_typ
                                            size_t *lists_lengths)
 {
     struct geometry *geometry;
+    struct group group;
     size_t lengths[2] = {1, 0};
     pami_result_t result = check("PAMI_Geometry_algorithms_num", handle, coll_type, &geometry);
 
@@ -254,8 +255,9 @@ pami_result_t PAMI_Geometry_algorithms_num(pami_geometry_t handle, pami_xfer_typ
         return result;
     for (size_t i = 0; i < ALIASES; i++)
         lengths[0] += has_alias(geometry, coll_type, i);
+    group = group_of_all(geometry);
     for (size_t i = 0; i < algorithm_count; i++) {
-        int list = list_of(&algorithm_table[i], coll_type, geometry);
+        int list = list_of(&algorithm_table[i], coll_type, &group);
 
         if (list >= 0)
             lengths[list]++;
@@ -292,6 +294,7 @@ pami_result_t PAMI_Geometry_algorithms_query(pami_geometry_t handle, pami_xfer_t
 {
     struct filling lists[2] = {{algs0, mdata0, num0, 0}, {algs1, mdata1, num1, 0}};
     struct geometry *geometry;
+    struct group group;
     pami_result_t result = check("PAMI_Geometry_algorithms_query", handle, colltype, &geometry);
 
     if (result != PAMI_SUCCESS)
@@ -300,8 +303,9 @@ pami_result_t PAMI_Geometry_algorithms_query(pami_geometry_t handle, pami_xfer_t
     for (size_t i = 0; i < ALIASES; i++)
         if (has_alias(geometry, colltype, i))
             put(&lists[0], handle, colltype, NULL, aliases[i].name);
+    group = group_of_all(geometry);
     for (size_t i = 0; i < algorithm_count; i++) {
-        int list = list_of(&algorithm_table[i], colltype, geometry);
+        int list = list_of(&algorithm_table[i], colltype, &group);
 
         if (list >= 0)
             put(&lists[list], handle, colltype, &algorithm_table[i], NULL);
