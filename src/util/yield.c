@@ -7,15 +7,20 @@
 
 #include "util/clock.h"
 #include "util/cpu.h"
+#include "util/minmax.h"
 
 static _Thread_local struct {
     uint32_t tries;
-    uint64_t rest_at;
+    uint64_t called; /* when, for the last time */
+    uint64_t waited; /* ticks */
+    uint64_t gap, enough;
 } row __attribute__((tls_model("initial-exec"))) = {.tries = UINT32_MAX / 2}; /* nobody's next */
 
-static uint64_t rest_ticks(void)
+static void begin_row(void)
 {
-    return (uint64_t)(YIELD_REST_US * clock_ticks_per_us());
+    row.waited = 0;
+    row.gap = (uint64_t)(YIELD_GAP_US * clock_ticks_per_us());
+    row.enough = (uint64_t)(YIELD_REST_US * clock_ticks_per_us());
 }
 
 static void rest(void)
@@ -23,17 +28,20 @@ static void rest(void)
     static const struct timespec moment = {.tv_nsec = 1};
 
     syscall(SYS_nanosleep, &moment, NULL); /* no cancellation point */
-    row.rest_at = clock_ticks() + rest_ticks();
+    row.waited = 0;
 }
 
 HOT void yield_again(uint32_t tries)
 {
-    uint64_t now = clock_ticks();
+    uint64_t now = clock_ticks(), passed = now - row.called;
 
     if (tries - row.tries - 1 >= YIELD_STEP_MOST)
-        row.rest_at = now + rest_ticks();
+        begin_row();
+    else
+        row.waited += smaller(passed, row.gap);
     row.tries = tries;
-    if (unlikely(now >= row.rest_at))
+    row.called = now;
+    if (unlikely(row.waited >= row.enough))
         rest();
     else
         sched_yield();

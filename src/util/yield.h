@@ -3,7 +3,9 @@
  *
  * sched_yield alone does not do: Linux 6.18 can leave it to a thread that does nothing else for
  * minutes while threads of other sessions or control groups, and the system's own, wait for it. So
- * who has yielded for YIELD_REST_US in a row sleeps for a moment, which takes some 60 us.
+ * who has waited for YIELD_REST_US in a row sleeps for a moment, which takes some 60 us. A program
+ * that computes, and polls now and then, does not wait meanwhile: of what lies between two calls
+ * YIELD_GAP_US count.
  */
 #ifndef LIBPAMI_UTIL_YIELD_H
 #define LIBPAMI_UTIL_YIELD_H
@@ -11,6 +13,7 @@
 #include <stdint.h>
 
 #define YIELD_REST_US 1000
+#define YIELD_GAP_US 10
 
 /* Callers count their looks, and do not yield at each. */
 #define YIELD_STEP_MOST 64u

@@ -1,6 +1,7 @@
 /*
  * Giving the processor up: a long row of yields contains sleeps, at most one in YIELD_REST_US; rows
- * of one yield contain none, nor does the beginning of any.
+ * of one yield contain none, nor does the beginning of any. What the caller does between two yields
+ * brings no sleep nearer.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,8 @@
 #include "util/yield.h"
 
 enum {
-    ROW_US = 50 * YIELD_REST_US
+    ROW_US = 50 * YIELD_REST_US,
+    YIELDS_MOST = 1000000
 };
 
 /* A thread that yields stays runnable: the system counts that as involuntary, if at all. */
@@ -29,31 +31,30 @@ static long sleeps(void)
     return usage.ru_nvcsw;
 }
 
-/* Rows of so many yields, for ROW_US, or two of each where a single one takes longer; the sleeps in
- * them. */
-static long sleeps_in_rows(uint32_t length)
+/* Until it has slept at least once: where yields take long, few of them are made meanwhile. */
+static void long_row_sleeps(void **state)
+{
+    uint64_t begin = clock_now_ns(), end = begin + 1000 * (uint64_t)ROW_US;
+    long before = sleeps(), count = 0;
+
+    (void)state;
+    for (uint32_t tries = 0; clock_now_ns() < end || (count == 0 && tries < YIELDS_MOST); tries++) {
+        yield_again(tries);
+        count = sleeps() - before;
+    }
+    assert_in_range(count, 1, (clock_now_ns() - begin) / (1000 * (uint64_t)YIELD_REST_US) + 1);
+}
+
+/* Of one yield, as one alone can take long. */
+static void short_rows_do_not(void **state)
 {
     uint64_t end = clock_now_ns() + 1000 * (uint64_t)ROW_US;
     long before = sleeps();
 
+    (void)state;
     while (clock_now_ns() < end)
-        for (uint32_t tries = 0; tries < length && (tries < 2 || clock_now_ns() < end); tries++)
-            yield_again(tries);
-    return sleeps() - before;
-}
-
-static void long_row_sleeps(void **state)
-{
-    long count = sleeps_in_rows(UINT32_MAX);
-
-    (void)state;
-    assert_in_range(count, 1, ROW_US / YIELD_REST_US + 1);
-}
-
-static void short_rows_do_not(void **state)
-{
-    (void)state;
-    assert_int_equal(sleeps_in_rows(1), 0); /* of one yield, as one alone can take long */
+        yield_again(0);
+    assert_int_equal(sleeps() - before, 0);
 }
 
 /* The row before began long ago, and has ended: who begins is not taken for one that goes on. */
@@ -73,6 +74,24 @@ static void new_row_does_not_go_on(void **state)
         yield_again(begins[i]);
         assert_int_equal(sleeps() - before, 0);
     }
+}
+
+/* Who works, and yields now and then, waits for a part of the time only. */
+static void work_is_no_wait(void **state)
+{
+    uint64_t end = clock_now_ns() + 1000 * (uint64_t)ROW_US;
+    long before = sleeps();
+    uint32_t tries = 0;
+
+    (void)state;
+    for (; clock_now_ns() < end; tries++) {
+        uint64_t free = clock_now_ns() + 1000 * (uint64_t)(5 * YIELD_GAP_US);
+
+        yield_again(tries);
+        while (clock_now_ns() < free)
+            ;
+    }
+    assert_in_range(sleeps() - before, 0, tries * YIELD_GAP_US / YIELD_REST_US);
 }
 
 static void *first_yield(void *count)
@@ -98,9 +117,8 @@ static void first_row_of_a_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_row_sleeps),
-        cmocka_unit_test(short_rows_do_not),
-        cmocka_unit_test(new_row_does_not_go_on),
+        cmocka_unit_test(long_row_sleeps),        cmocka_unit_test(short_rows_do_not),
+        cmocka_unit_test(new_row_does_not_go_on), cmocka_unit_test(work_is_no_wait),
         cmocka_unit_test(first_row_of_a_thread),
     };
 
