@@ -115,31 +115,49 @@ pami_result_t arguments_scan(struct reading *r, const pami_collective_t *given)
     return read_reduction(r, &from);
 }
 
+/* Of nothing it may be any. NULL: not a complete one. */
+static struct type *type_of(pami_type_t handle, bool nothing)
+{
+    struct type *type = type_complete_from_handle(handle);
+
+    return type != NULL || !nothing ? type : type_complete_from_handle(PAMI_TYPE_BYTE);
+}
+
+static bool all_zero(const size_t *counts, uint32_t size)
+{
+    for (uint32_t i = 0; i < size; i++)
+        if (counts[i] != 0)
+            return false;
+    return true;
+}
+
 /* The blocks of the source, by rcounts; in place the source starts where the result goes. */
 pami_result_t arguments_reduce_scatter(struct reading *r, const pami_collective_t *given)
 {
     const pami_reduce_scatter_t *x = &given->xfer_reduce_scatter;
     struct collective *to = r->to;
     uint32_t size = r->group->size;
+    bool in_place = arguments_in_place(x->sndbuf), nothing;
     const struct side from = {"sndbuf",
                               "stype",
                               "rcounts",
-                              arguments_in_place(x->sndbuf) ? x->rcvbuf : x->sndbuf,
-                              arguments_in_place(x->sndbuf) ? x->rtype : x->stype,
+                              in_place ? x->rcvbuf : x->sndbuf,
+                              in_place ? x->rtype : x->stype,
                               0,
                               x->rcounts,
                               NULL};
     const struct reduction operator= {
         .op = x->op, .cookie = x->data_cookie, .commutative = x->commutative};
-    struct type *type = type_complete_from_handle(x->stype);
-    struct type *into = type_complete_from_handle(x->rtype);
-    struct type *source;
+    struct type *type, *into, *source;
     uint64_t *starts;
     pami_result_t result;
 
     if (x->rcounts == NULL)
         return arguments_wrong(r, "rcounts", "NULL");
-    if (type == NULL && arguments_in_place(x->sndbuf))
+    nothing = all_zero(x->rcounts, size);
+    type = type_of(x->stype, nothing);
+    into = type_of(x->rtype, in_place ? nothing : x->rcounts[r->group->rank] == 0);
+    if (type == NULL && in_place)
         type = into;
     if (type == NULL)
         return arguments_wrong(r, "stype", "not a complete type");
@@ -162,7 +180,7 @@ pami_result_t arguments_reduce_scatter(struct reading *r, const pami_collective_
     to->own_bytes = to->lists[r->group->rank];
     to->send_bytes = to->lists;
     to->recv_bytes = to->lists;
-    source = type_complete_from_handle(from.type);
+    source = in_place ? into : type;
     if (from.buffer == NULL && to->bytes != 0 && type_is_contiguous(source))
         return arguments_wrong(r, "sndbuf", "NULL");
     if (x->rcvbuf == NULL && to->own_bytes != 0 && type_is_contiguous(into))
@@ -172,8 +190,7 @@ pami_result_t arguments_reduce_scatter(struct reading *r, const pami_collective_
     to->send.starts = starts;
     arguments_map(&to->recv, x->rcvbuf, into);
     to->recv.blocks = BLOCKS_ONE;
-    to->in_place = arguments_in_place(x->sndbuf) ||
-                   arguments_same_places(&from, &to->recv, x->rcvbuf, to->bytes);
-    to->lasting = !to->in_place && type->permanent && into->permanent;
+    to->in_place = in_place || arguments_same_places(&from, &to->recv, x->rcvbuf, to->bytes);
+    to->lasting = !nothing && !to->in_place && type->permanent && into->permanent;
     return read_operator(r, &operator, type, to->bytes);
 }

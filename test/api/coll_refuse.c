@@ -1,7 +1,8 @@
 /*
  * What PAMI_Collective refuses, with a text that names the argument, and that a refused call leaves
- * no trace: the members go on together afterwards. Check functions refuse the same. Members that
- * call with different sizes get an error and nothing else is disturbed.
+ * no trace: the members go on together afterwards. Check functions refuse the same. What there is
+ * nothing of may be of any type. Members that call with different sizes get an error and nothing
+ * else is disturbed.
  *
  * Run: tasks=1,2,3 timeout=60
  */
@@ -172,6 +173,33 @@ static void out_of_place(struct job *job)
     REFUSED(PAMI_XFER_SCATTERV, cmd, "PAMI_IN_PLACE");
 }
 
+/* Blocks of nothing have no type that would matter: of a member, or of all of them. */
+static void no_blocks(struct job *job)
+{
+    struct algorithms all = algorithms_of(world_of(job), PAMI_XFER_REDUCE_SCATTER);
+    pami_type_t none = (pami_type_t)job;
+    struct told told;
+
+    for (size_t i = 0; i < 3 * all.count[0]; i++) {
+        size_t counts[64] = {i % 3 != 0};
+        bool nothing = counts[0] == 0, mine = counts[job->task] != 0;
+        pami_xfer_t xfer = coll_xfer(all.handle[0][i / 3], &told);
+
+        numbers[0] = 1;
+        xfer.cmd.xfer_reduce_scatter =
+            (pami_reduce_scatter_t){.sndbuf = nothing ? NULL : (char *)numbers,
+                                    .stype = nothing ? none : PAMI_TYPE_SIGNED_INT,
+                                    .stypecount = counts[0],
+                                    .rcvbuf = mine ? (char *)(numbers + 32) : NULL,
+                                    .rtype = mine ? PAMI_TYPE_SIGNED_INT : none,
+                                    .rcounts = counts,
+                                    .op = PAMI_DATA_SUM};
+        coll_run(job, job->context[0], &xfer);
+        CHECK(!mine || numbers[32] == (int)job->tasks);
+    }
+    algorithms_free(&all);
+}
+
 /* A type without data makes a call without data, whatever the count. */
 static void no_data(struct job *job)
 {
@@ -257,6 +285,7 @@ int main(void)
     moves(&job);
     out_of_place(&job);
     no_data(&job);
+    no_blocks(&job);
     checks(&job);
     disagree(&job);
     job_finish(&job);
