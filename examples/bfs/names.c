@@ -17,8 +17,10 @@ static char *file_read(const char *name)
 
     if (file == NULL)
         return NULL;
-    if (fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 &&
-        fseek(file, 0, SEEK_SET) == 0 && (text = malloc((size_t)size + 1)) != NULL) {
+    /* A directory can be opened; reading it tells. */
+    if ((getc(file) != EOF || !ferror(file)) && fseek(file, 0, SEEK_END) == 0 &&
+        (size = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0 &&
+        (text = malloc((size_t)size + 1)) != NULL) {
         text[fread(text, 1, (size_t)size, file)] = '\0';
         if (ferror(file)) {
             free(text);

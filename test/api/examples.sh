@@ -67,6 +67,11 @@ table=$(mktemp) # with a column that is the same everywhere
 trap 'rm -f "$table"' EXIT
 for i in 1 2 3 4 5 6 7 8 9; do printf 'row%d\t%d\t0.1\t7\n' $i $i; done >"$table"
 run 'verified' 2 kmeans "$table" 3
+output=$("$build/examples/bfs" --kronecker 4 --names "$here" 2>&1)
+[[ $? = 1 && $output == *'Is a directory'* ]] || {
+    echo "FAILED: bfs --names DIRECTORY: $output"
+    failures=$((failures + 1))
+}
 run 'result: the published sums' 2 ft W --slabs 3 --poll 2
 run 'result: as in a sequential run' 8 multigrid --size 32 --overlap 1
 run 'result: as in a sequential run' 3 halo --size 3 --steps 4
