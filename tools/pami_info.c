@@ -58,10 +58,13 @@ static int print_options(void)
     printf("options (environment variable, value, source)\n");
     for (int id = 0; id < OPTION_COUNT; id++) {
         const struct option_info *info = option_info((enum option_id)id);
-        char value[128];
+        char number[128];
         char range[256];
+        /* A text may be of any length. */
+        const char *value = info->type == OPTION_STRING
+                                ? option_string((enum option_id)id)
+                                : option_format((enum option_id)id, number, sizeof(number));
 
-        option_format((enum option_id)id, value, sizeof(value));
         option_format_range((enum option_id)id, range, sizeof(range));
         printf("  %-24s %-12s %-12s %s\n", info->name, value,
                option_source_name(option_source((enum option_id)id)), info->description);

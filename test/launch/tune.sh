@@ -162,6 +162,9 @@ run 0 "$info" --explain allreduce:64K:16:4
 has out 'Shared                   no: needs members on one node'
 run 0 env PAMI_COLL_REDUCE=Shared PAMI_COLL_SHARED_BYTES=1M "$info" --explain reduce:8:16
 has out 'PAMI_COLL_SHARED_BYTES allows 1048576, so over messages:'
+list=$(seq -s , -f 'Ring:%g-' 1000 1020)
+run 0 env PAMI_COLL_ALLREDUCE="$list" "$info" --options
+has out " $list "
 run 1 "$info" --explain allredcue:8:16
 has err 'did you mean allreduce?'
 run 2 "$info" --explain
