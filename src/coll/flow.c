@@ -128,6 +128,23 @@ static void flow_free(struct flow *flow)
 
 /* ---- keeping ---- */
 
+static const struct machine_ops flow_ops;
+
+/* A link that ran by another algorithm than it was made for, or a link of what it is made of. */
+static bool fell_back(const struct machine *machine)
+{
+    const struct flow *flow =
+        (const struct flow *)((const char *)machine - offsetof(struct flow, machine));
+
+    if (machine->ops != &flow_ops)
+        return shared_run_fell_back(machine) || aggregate_run_fell_back(machine);
+    for (uint32_t i = 0; i < flow->count; i++)
+        for (uint32_t k = 0; k < flow->segments[i].count; k++)
+            if (fell_back(flow->segments[i].machine[k]))
+                return true;
+    return false;
+}
+
 /* Nothing that the user may change under the same arguments, as displacements that were not copied,
  * and everything as it was made. A link of another flow is kept as a part of that one or not at
  * all: what it was made of lies in the memory of that one. */
@@ -145,8 +162,7 @@ static bool may_keep(const struct flow *flow, uint64_t most)
         bytes += memory->bytes;
     for (uint32_t i = 0; i < flow->count; i++)
         for (uint32_t k = 0; k < flow->segments[i].count; k++)
-            if (shared_run_fell_back(flow->segments[i].machine[k]) ||
-                aggregate_run_fell_back(flow->segments[i].machine[k]))
+            if (fell_back(flow->segments[i].machine[k]))
                 return false;
     return bytes <= most;
 }

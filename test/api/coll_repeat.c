@@ -9,6 +9,7 @@
  * Run: tasks=3 env="PAMI_COLL_SHARED_BYTES=0" timeout=60
  * Run: tasks=4,5 nodes=2 timeout=60
  * Run: tasks=3 nodes=3 timeout=60
+ * Run: tasks=6 env="PAMI_COLL_LEVELS=package:2,core:2" timeout=60
  */
 #include "coll.h"
 
@@ -310,6 +311,28 @@ static void other_types(void)
     CHECK(PAMI_Collective(job.context[0], &xfer) == PAMI_INVAL);
 }
 
+/* Domains may divide again, and long blocks may not fit where those are: also what is made for the
+ * inner ones starts again as it was made, or not at all. */
+static void by_levels(pami_xfer_type_t type, const char *name)
+{
+    pami_algorithm_t algorithm = algorithm_named(world_of(&job), type, name);
+    size_t words = WORDS_MAX / MEMBERS_MAX * MEMBERS_MAX;
+
+    for (size_t round = 0; round < ROUNDS && algorithm != PAMI_ALGORITHM_NULL; round++) {
+        struct told told;
+        pami_xfer_t xfer = coll_xfer(algorithm, &told);
+
+        for (size_t i = 0; i < words * job.tasks; i++)
+            source[i] = job.task * 100 + round;
+        xfer.cmd.xfer_allgather =
+            (pami_allgather_t){(char *)source, PAMI_TYPE_UNSIGNED_LONG, words,
+                               (char *)target, PAMI_TYPE_UNSIGNED_LONG, words};
+        coll_run(&job, job.context[0], &xfer);
+        for (size_t i = 0; i < words * job.tasks; i++)
+            CHECK(target[i] == i / words * 100 + round);
+    }
+}
+
 int main(void)
 {
     job_start(&job, "coll-repeat", 1);
@@ -326,6 +349,9 @@ int main(void)
     other_types();
     repeat(world_of(&job));
     job_barrier(&job);
+    for (size_t i = 0; i < 4; i++)
+        by_levels(i % 2 == 0 ? PAMI_XFER_ALLGATHER : PAMI_XFER_ALLTOALL,
+                  i < 2 ? "Hierarchical" : "LastSpeaks");
     job_finish(&job);
     return 0;
 }
