@@ -34,7 +34,7 @@ static void gather_phase(const struct shape *shape, uint32_t index, struct phase
     if (from != shape->root)
         phase_receive(phase, from, block);
     else if (!shape->in_place)
-        phase->after[0] = local_copy(span_at(AREA_SEND, 0, block.bytes), block);
+        phase->before[0] = local_copy(span_at(AREA_SEND, 0, block.bytes), block);
     phase->recv_needs = phase->send_needs = 0;
 }
 
@@ -52,7 +52,7 @@ static void scatter_phase(const struct shape *shape, uint32_t index, struct phas
     if (to != shape->root)
         phase_send(phase, to, block);
     else if (!shape->in_place)
-        phase->after[0] = local_copy(block, span_at(AREA_RECV, 0, block.bytes));
+        phase->before[0] = local_copy(block, span_at(AREA_RECV, 0, block.bytes));
     phase->send_needs = 0;
 }
 

@@ -81,6 +81,8 @@ struct coll {
     struct coll_rows *rows;  /* NULL until a group is opened: idle contexts are to be small */
     struct list handed;      /* of those that run, what a helper is to begin with */
     struct retry begin;      /* ... which this does */
+    struct list aside;       /* of those that run, what copies in pieces (aside.h) */
+    struct retry copy;       /* ... which this does */
     uint64_t ask_at, ask_ns; /* when to look next who waits for whom, see ask.h, and how often */
     uint64_t failures;       /* runs that have failed */
     uint32_t gone;           /* gone.h: the last that has gone, a task + 1; 0: nobody */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "coll/aside.h"
 #include "coll/flow.h"
 #include "coll/gone.h"
 #include "util/error.h"
@@ -167,6 +168,8 @@ int engine_make(struct group *group, const struct algorithm *row, struct collect
     instance->collective.recv.type = NULL;
     list_init(&instance->link);
     list_init(&instance->handed);
+    list_init(&instance->copying);
+    instance->aside = NULL;
     error = reset(&instance->machine, collective);
     if (error != 0) {
         instance->machine.ops->release(&instance->machine);
@@ -198,6 +201,7 @@ static void release(struct machine *machine)
 
     if (unlikely(instance->running)) {
         list_remove(&instance->handed);
+        aside_drop(instance);
         flight_drop(&instance->coll->flights, &instance->flight);
         instance->running = false;
     }
@@ -342,6 +346,7 @@ void engine_end(struct instance *instance)
     instance->running = false;
     list_remove(&instance->link);
     list_remove(&instance->handed);
+    aside_drop(instance);
     if (unlikely(instance->coll->context->trace != NULL))
         trace_add(instance->coll->context, TRACE_END, instance->algorithm->name, 0,
                   (uintptr_t)instance, 0, 0);

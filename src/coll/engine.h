@@ -46,8 +46,11 @@ struct slot {
 struct instance {
     struct machine machine;
     struct flight flight;
-    struct list link;   /* in coll.running while it runs */
-    struct list handed; /* in coll.handed until its first step */
+    struct list link;    /* in coll.running while it runs */
+    struct list handed;  /* in coll.handed until its first step */
+    struct list copying; /* in coll.aside while a copy goes on: aside.h */
+    struct slot *aside;  /* ... of which phase, NULL: none */
+    uint64_t copied;     /* ... so far */
     struct coll *coll;
     const struct algorithm *algorithm;
     bool running, stepping, again, failed;

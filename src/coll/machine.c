@@ -468,6 +468,8 @@ int coll_attach(struct context *context)
     list_init(&coll->running);
     list_init(&coll->handed);
     list_init(&coll->begin.link);
+    list_init(&coll->aside);
+    list_init(&coll->copy.link);
     list_init(&coll->lingering);
     if (flight_table_init(&coll->flights, context) != 0 ||
         (coll->aggregate = aggregate_attach(context)) == NULL || am_attach(context) != 0 ||
@@ -500,6 +502,7 @@ void coll_detach(struct context *context)
     am_detach(context);
     aggregate_detach(coll->aggregate);
     list_remove(&coll->begin.link);
+    list_remove(&coll->copy.link);
     list_remove(&coll->watch.link);
     engine_drop_all(coll);
     flow_memory_free(coll->kept);

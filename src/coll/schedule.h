@@ -69,13 +69,14 @@ struct local {
  *
  * A phase starts sending when the first `send_needs` phases are complete, and may receive into its
  * span when the first `recv_needs` are (the engine posts receives as early as that allows). Both
- * are preset to the phase's own number: everything before it. 0: nothing at all. `before` counts
- * as part of the sending, also where nothing is sent, and `after` waits for it: with send_needs as
+ * are preset to the phase's own number: everything before it. 0: nothing at all. `before` counts as
+ * part of the sending, also where nothing is sent, and `after` waits for it: with send_needs as
  * preset, the local steps of phases run in order while their receives may be posted early. The
- * receive does not wait for `before` of its own phase. Several phases may be under way, up to
- * shape.window; schedules are right with any window from 1 on, and whether a send completes early
- * or only when it has been received. send_needs of the phases that send to one peer never decrease,
- * nor recv_needs of those that receive from one peer. Nobody sends to itself.
+ * receive does not wait for `before` of its own phase. Where a phase is one copy as `before` and
+ * nothing else, later phases send meanwhile if they do not need it (aside.h). Several phases may be
+ * under way, up to shape.window; schedules are right with any window from 1 on, and whether a send
+ * completes early or only when it has been received. send_needs of the phases that send to one peer
+ * never decrease, nor recv_needs of those that receive from one peer. Nobody sends to itself.
  */
 struct phase {
     uint32_t to, from; /* ranks, or NOBODY */

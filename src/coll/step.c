@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 
+#include "coll/aside.h"
 #include "coll/engine.h"
 #include "coll/gone.h"
 #include "coll/levels.h"
@@ -380,6 +381,8 @@ static void send_all(struct instance *instance)
         if (slot->phase.send_needs > instance->complete)
             return;
         instance->send_next++;
+        if (slot->phase.to == NOBODY && aside_takes(instance, slot))
+            continue;
         run_locals(instance, slot->phase.before);
         if (slot->phase.to == NOBODY)
             slot->flags |= SLOT_SENT;
