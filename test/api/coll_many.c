@@ -9,6 +9,7 @@
 #define TEST_LIMIT 60
 
 #include "coll.h"
+#include "stats.h"
 
 enum {
     MANY = 3000
@@ -62,32 +63,6 @@ static void destroy(void)
         WAIT(&job, told[i].count != 0);
 }
 
-/* Ends the job; returns the packets that its context has sent. */
-static unsigned long long finish(void)
-{
-    const char *what = "packets sent";
-    unsigned long long packets = 0;
-    FILE *text = tmpfile();
-    int before = dup(STDERR_FILENO);
-    char line[256];
-
-    CHECK(text != NULL && before >= 0);
-    job_barrier(&job);
-    CHECK(dup2(fileno(text), STDERR_FILENO) >= 0);
-    job_destroy(&job);
-    CHECK(dup2(before, STDERR_FILENO) >= 0);
-    close(before);
-    rewind(text);
-    while (fgets(line, sizeof line, text) != NULL) {
-        const char *at = strstr(line, what);
-
-        if (at != NULL)
-            packets += strtoull(at + strlen(what), NULL, 10);
-    }
-    fclose(text);
-    return packets;
-}
-
 int main(void)
 {
     unsigned long long packets;
@@ -102,7 +77,7 @@ int main(void)
     reduce();
     destroy();
     start = test_now() - start;
-    packets = finish();
+    packets = stats_at_end(&job, job_finish, "packets sent");
     /* A few for each geometry. A look, ten times a second, asks 2 others about 64 arenas. */
     if (packets > 5 * MANY + 1500 * start)
         FAIL("%llu packets in %.1f s", packets, start);

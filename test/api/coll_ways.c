@@ -8,9 +8,8 @@
  * Run: tasks=3 env="PAMI_STATS=1 PAMI_COLL_SEGMENT=4096" timeout=60
  * Run: tasks=2 env="PAMI_STATS=1 PAMI_RNDV_BYTES=1K" timeout=60
  */
-#include <unistd.h>
-
 #include "coll.h"
+#include "stats.h"
 
 #define BYTES 24000u
 
@@ -92,32 +91,6 @@ static void run_alltoall(struct job *job, const char *row)
     free(got);
 }
 
-/* Ends the job; returns the bytes that its context copied from other tasks' memory. */
-static unsigned long long finish(struct job *job)
-{
-    const char *what = "single copy: bytes";
-    unsigned long long bytes = 0;
-    FILE *told = tmpfile();
-    int before = dup(STDERR_FILENO);
-    char line[256];
-
-    CHECK(told != NULL && before >= 0);
-    job_barrier(job);
-    CHECK(dup2(fileno(told), STDERR_FILENO) >= 0);
-    job_destroy(job);
-    CHECK(dup2(before, STDERR_FILENO) >= 0);
-    close(before);
-    rewind(told);
-    while (fgets(line, sizeof line, told) != NULL) {
-        const char *at = strstr(line, what);
-
-        if (at != NULL)
-            bytes += strtoull(at + strlen(what), NULL, 10);
-    }
-    fclose(told);
-    return bytes;
-}
-
 static unsigned long long copied_by(const char *row, size_t *task)
 {
     struct job job;
@@ -128,7 +101,7 @@ static unsigned long long copied_by(const char *row, size_t *task)
         run_alltoall(&job, row);
     else
         run_all(&job, row);
-    return finish(&job);
+    return stats_at_end(&job, job_finish, "single copy: bytes");
 }
 
 int main(void)

@@ -6,9 +6,8 @@
  *
  * Run: tasks=2 env="PAMI_STATS=1"
  */
-#include <unistd.h>
-
 #include "rma.h"
+#include "stats.h"
 
 enum {
     SHORT = 8,
@@ -16,31 +15,6 @@ enum {
     HEAD = 2000,
     PIECES = 4000
 };
-
-/* Ends the job; returns the bytes that were put by single copy. */
-static unsigned long long finish(struct job *job)
-{
-    const char *what = "puts: single copy: bytes";
-    unsigned long long bytes = 0;
-    FILE *told = tmpfile();
-    int before = dup(STDERR_FILENO);
-    char line[256];
-
-    CHECK(told != NULL && before >= 0);
-    CHECK(dup2(fileno(told), STDERR_FILENO) >= 0);
-    rma_close(job);
-    CHECK(dup2(before, STDERR_FILENO) >= 0);
-    close(before);
-    rewind(told);
-    while (fgets(line, sizeof line, told) != NULL) {
-        const char *at = strstr(line, what);
-
-        if (at != NULL)
-            bytes += strtoull(at + strlen(what), NULL, 10);
-    }
-    fclose(told);
-    return bytes;
-}
 
 /* `bytes`, then `pieces` of SHORT with as much between them. */
 static pami_type_t layout(size_t bytes, size_t pieces)
@@ -80,7 +54,7 @@ static unsigned long long copied(pami_type_t type, size_t bytes, size_t room)
         CHECK(window[i] == test_byte(1 - job.task, i));
     job_barrier(&job);
     free(source), free(window);
-    return finish(&job);
+    return stats_at_end(&job, rma_close, "puts: single copy: bytes");
 }
 
 int main(void)
