@@ -19,7 +19,7 @@ static uint64_t own_bytes(const struct shape *shape)
     return larger(shape->bytes, shape->own_bytes);
 }
 
-/* At the root the own block comes last: others may be waiting. */
+/* At the root the own block waits for nobody, nor does anybody for a long one: aside.h. */
 static void gather_phase(const struct shape *shape, uint32_t index, struct phase *phase)
 {
     uint32_t from;

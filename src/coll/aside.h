@@ -3,7 +3,8 @@
  * pieces, one in each pass. Others may read and write meanwhile, and what else has come for the
  * context is not kept waiting by a copy of megabytes.
  *
- * So it is with phases that consist of one `before`, of an instance one at a time.
+ * So it is with phases that consist of one `before`, of an instance one at a time. Simulated tasks
+ * copy at once, as their time does not know of copies.
  */
 #ifndef LIBPAMI_COLL_ASIDE_H
 #define LIBPAMI_COLL_ASIDE_H
