@@ -21,6 +21,7 @@
 #include "bootstrap/bootstrap.h"
 #include "context/context.h"
 #include "p2p/message.h"
+#include "p2p/mover.h"
 #include "servers/protocol.h"
 #include "util/list.h"
 
@@ -93,6 +94,14 @@ static void answer_again(struct serving *serving)
     }
 }
 
+/* As in flight: of what has an end that never has to wait for a call behind it. That of a large
+ * message may wait until its data has been fetched, and so may a fence. */
+static bool counts(const struct job *job)
+{
+    return job->call.kind == CALL_PUT || job->call.kind == CALL_GET ||
+           (job->call.kind == CALL_SEND && job->call.bytes < MOVER_BYTES);
+}
+
 static void on_event(pami_context_t context, void *cookie, pami_result_t result)
 {
     struct job *job = cookie;
@@ -104,7 +113,7 @@ static void on_event(pami_context_t context, void *cookie, pami_result_t result)
             answer(job, false, result); /* else the last one stands for both */
         return;
     }
-    serving->in_flight--;
+    serving->in_flight -= counts(job);
     job_end(job, result);
     go_on(serving);
 }
@@ -224,7 +233,7 @@ static bool start(struct job *job)
     if (result == PAMI_EAGAIN)
         return false;
     if (result == PAMI_SUCCESS && job->call.kind != CALL_IMMEDIATE) {
-        serving->in_flight++;
+        serving->in_flight += counts(job);
         return true;
     }
     if (result != PAMI_SUCCESS && (job->call.flags & CALL_FIRST) != 0)

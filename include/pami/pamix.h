@@ -416,7 +416,8 @@ typedef struct {
     unsigned batch;                 /* requests in a row for one server, at least 1 */
     unsigned few;                   /* a context with fewer requests outstanding carries the next
                                        one by itself; 0: never */
-    unsigned in_flight;             /* operations of one server at a time; 0: any number */
+    unsigned in_flight;             /* operations of one server at a time, but for immediate
+                                       messages and those of 64 KiB and more; 0: any number */
     int active;                     /* nonzero: the context takes turns as if it were a server, and
                                        carries what queues have no room for */
     int learn;                      /* nonzero: forward those kinds and sizes for which the program

@@ -87,7 +87,7 @@ static void event_came(struct request_event *event, pami_result_t result)
 {
     struct request *request = event->request;
     struct server *server = request->server;
-    bool last = --request->under_way == 0;
+    bool last = --request->under_way == 0, counted = request_counts(request);
 
     event->result = result;
     if (server == NULL) {
@@ -102,7 +102,7 @@ static void event_came(struct request_event *event, pami_result_t result)
         PAMI_Context_post(request->lane->context, &event->work, run_last_event, event);
     else if (event->function != NULL)
         PAMI_Context_post(request->lane->context, &event->work, run_event, event);
-    if (last)
+    if (last && counted)
         server_less(server);
 }
 

@@ -65,7 +65,7 @@ static bool serve(struct server *server, struct request *request)
         request_fail(request, result);
     } else if (request->kind == REQUEST_IMMEDIATE) {
         request_return(request);
-    } else if (++server->in_flight > SERVERS_LOAD(server->most)) {
+    } else if (request_counts(request) && ++server->in_flight > SERVERS_LOAD(server->most)) {
         atomic_store_explicit(&server->most, server->in_flight, memory_order_relaxed);
     }
     return true;

@@ -193,7 +193,7 @@ struct server {
     uint32_t endpoint;    /* of a process ... */
     atomic_int dead;      /* ... that has died */
     bool stalled;         /* as many in flight as may be: their ends go on */
-    unsigned in_flight;   /* requests that are not complete */
+    unsigned in_flight;   /* requests that are not complete, see request_counts */
     struct request *held; /* has been taken, and could not be started yet */
     struct list fences;   /* struct fence_part that have not begun */
     atomic_ullong puts, gets, sends, bytes, failed, wakes;
@@ -351,6 +351,16 @@ bool lane_unfinished(const struct lane *lane);
 /* The owner. Of a record whose memory may be freed then. */
 void lane_record_add(struct lane *lane, struct lane_record *record);
 void lane_record_remove(struct lane_record *record);
+
+/*
+ * Does it count as in flight at its server? An immediate message has no end. That of a large one
+ * may have to wait until a server has fetched its data, perhaps this one, by a request behind it.
+ */
+static inline bool request_counts(const struct request *request)
+{
+    return request->kind != REQUEST_IMMEDIATE &&
+           (request->kind != REQUEST_SEND || request->call.send.send.data.iov_len < MOVER_BYTES);
+}
 
 /* server.c: one request less in flight. */
 void server_less(struct server *server);

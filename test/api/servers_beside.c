@@ -65,6 +65,7 @@ static void on_sent(pami_context_t context, void *cookie, pami_result_t result)
     sent++;
 }
 
+/* Now and then by a server, whose throttle must not keep it from fetching the data. */
 static void send_message(size_t round)
 {
     size_t next = (job.task + 1) % job.tasks;
@@ -74,7 +75,11 @@ static void send_message(size_t round)
     };
 
     test_fill(message, MESSAGE, job.task, round);
-    CHECK_OK(TEST_CALL(PAMI_Send(job.context[0], &call)));
+    if (round % 2 == 0)
+        SERVERS_REQUEST(job_advance(&job),
+                        PAMIX_Servers_send(servers, job.context[0], &call, PAMIX_SERVERS_ORDERED));
+    else
+        CHECK_OK(TEST_CALL(PAMI_Send(job.context[0], &call)));
 }
 
 static void check_message(size_t round)
@@ -202,6 +207,7 @@ static void spread(const char *row, size_t round)
 
 static const pamix_servers_policy_t policies[] = {
     {.operations = 15, .bytes_most = SIZE_MAX, .batch = 1},
+    {.operations = 15, .bytes_most = SIZE_MAX, .batch = 1, .in_flight = 1},
     {.operations = 15, .bytes_most = SIZE_MAX, .batch = 1, .active = 1, .in_flight = 1},
     {.operations = 15, .bytes_most = SIZE_MAX, .batch = 2, .split = 5000},
     {.operations = 15, .bytes_most = SIZE_MAX, .batch = 2, .split = 3000, .active = 1},
