@@ -422,7 +422,9 @@ typedef struct {
                                        carries what queues have no room for */
     int learn;                      /* nonzero: forward those kinds and sizes for which the program
                                        turns out to be faster that way, with the context taking
-                                       turns or not, whatever `active` says */
+                                       turns or not, whatever `active` says. Not immediate messages,
+                                       nor up to 512 bytes of the shared heap: the context carries
+                                       these faster than it could hand them over */
     size_t split;                   /* unordered puts and gets go in pieces of at least so many
                                        bytes to servers, and to the context if that takes turns,
                                        one to each at most; 0: never */

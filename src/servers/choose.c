@@ -47,8 +47,13 @@ static bool worthwhile(const struct request_call *call, const struct learner *le
 /* How many are outstanding the learner finds out at the beginning of a trial. */
 static enum learn_way learned(const struct request_call *call)
 {
-    struct learner *learner = learn_of(call->lane, call->kind, call->bytes);
+    struct learner *learner;
 
+    if (call->kind != REQUEST_FETCH)
+        plain_learns(call->lane);
+    if (call->kind == REQUEST_IMMEDIATE)
+        return LEARN_PLAIN;
+    learner = learn_of(call->lane, call->kind, call->bytes);
     if (unlikely(learner->left == 0))
         learn_look(learner, &call->lane->budget, worthwhile(call, learner),
                    SERVERS_LOAD(call->lane->outstanding), clock_ticks());

@@ -20,6 +20,13 @@ static void use(struct context *context, const struct servers *servers, struct p
     atomic_store_explicit(&context->plain_of, servers, memory_order_relaxed);
 }
 
+static void forbid(struct plain *plain)
+{
+    for (unsigned kind = 0; kind < PLAIN_KINDS; kind++)
+        atomic_store(&plain->below[kind], 0);
+    atomic_store(&plain->asked, 1);
+}
+
 static struct plain *plain_of(struct lane *lane)
 {
     struct context *context = lane->context;
@@ -56,10 +63,14 @@ bool plain_otherwise(struct servers *servers, struct context *context, enum requ
     if (plain->context == context &&
         atomic_load_explicit(&context->plain_of, memory_order_relaxed) != servers) {
         use(context, servers, plain);
-        if (plain_take(servers, context, kind, bytes))
+        if (kind != REQUEST_IMMEDIATE && plain_take(servers, context, kind, bytes))
             return true;
     }
-    if (SERVERS_LOAD(servers->by_learning) == 0)
+    if (kind == REQUEST_IMMEDIATE && plain_short(servers, context, 0)) {
+        plain_short_made(context);
+        return true;
+    }
+    if (kind == REQUEST_IMMEDIATE || SERVERS_LOAD(servers->by_learning) == 0)
         return false;
     lane = atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
     if (lane == NULL || lane->context != context)
@@ -72,11 +83,20 @@ bool plain_otherwise(struct servers *servers, struct context *context, enum requ
     return true;
 }
 
+void plain_learns(struct lane *lane)
+{
+    struct plain *plain = plain_of(lane);
+
+    atomic_store(&plain->asked, 0);
+    if (atomic_load(&lane->servers->by_learning) == 0)
+        atomic_store(&plain->asked, 1);
+}
+
 void plain_learned(struct lane *lane, enum request_kind kind, struct learner *learner)
 {
-    const struct learner *learners = lane->learners[plain_kind(kind)];
+    const struct learner *learners = lane->learners[kind];
     struct plain *plain = plain_of(lane);
-    atomic_size_t *below = &plain->below[plain_kind(kind)];
+    atomic_size_t *below = &plain->below[kind];
 
     atomic_store(below, plain_below(learners));
     if (learner < learners + CLASSES &&
@@ -94,10 +114,10 @@ void plain_stopped(struct lane *lane)
 
     for (unsigned kind = 0; kind < PLAIN_KINDS; kind++)
         atomic_store(&plain->below[kind], SIZE_MAX);
+    atomic_store(&plain->asked, 0);
     set_left(lane, plain, STOPPED);
     if (atomic_load(&lane->servers->state) != SERVERS_STOPPED)
-        for (unsigned kind = 0; kind < PLAIN_KINDS; kind++)
-            atomic_store(&plain->below[kind], 0);
+        forbid(plain);
 }
 
 void plain_end(struct lane *lane)
@@ -109,11 +129,11 @@ void plain_end(struct lane *lane)
     plain->context = NULL;
     atomic_compare_exchange_strong(&context->plain_of, &here, &context->plain_of);
     atomic_store_explicit(&plain->left, 0, memory_order_relaxed);
+    atomic_store_explicit(&plain->shorts, 0, memory_order_relaxed);
 }
 
 void plain_forbid(struct servers *servers)
 {
     for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++)
-        for (unsigned kind = 0; kind < PLAIN_KINDS; kind++)
-            atomic_store(&servers->plain[i].below[kind], 0);
+        forbid(&servers->plain[i]);
 }

@@ -6,6 +6,11 @@
  * The context knows the servers that it last used, and where it looks here: so its plain calls
  * touch one line of memory that the same call without servers does not.
  *
+ * Some calls never go to servers where learning decides: immediate messages, and transfers of a few
+ * bytes of the shared heap, which are over inside the call. To hand one over takes longer than to
+ * make it. These short calls pay two comparisons and are counted; a change of the policy ends that,
+ * and nothing else is asked.
+ *
  * Sizes that have not been tried follow the next larger one that was: the less an operation moves,
  * the less there is to win. What is larger than all that were tried is always asked. A size that is
  * on trial, or goes to servers, ends the range.
@@ -18,12 +23,30 @@
 
 #include "servers/servers.h"
 
-static inline unsigned plain_kind(enum request_kind kind)
+/* Of a transfer of the shared heap that is a short call. */
+#define PLAIN_SHORT_BYTES ((size_t)512)
+
+static inline bool plain_is_short(size_t bytes)
 {
-    return kind == REQUEST_IMMEDIATE ? (unsigned)REQUEST_SEND : (unsigned)kind;
+    return bytes - 1 < PLAIN_SHORT_BYTES;
 }
 
-/* True: the call is plain, and has been counted. `kind` is a constant. */
+/* True: a short call is plain, and has to be counted. */
+static inline bool plain_short(const struct servers *servers, pami_context_t handle, unsigned flags)
+{
+    const struct context *context = context_from_handle(handle);
+
+    return likely(context != NULL &&
+                  atomic_load_explicit(&context->plain_of, memory_order_relaxed) == servers &&
+                  (SERVERS_LOAD(context->plain->asked) | flags) == 0);
+}
+
+static inline void plain_short_made(const struct context *context)
+{
+    servers_count(&context->plain->shorts, 1);
+}
+
+/* True: the call is plain, and has been counted. `kind` is a constant, and no immediate message. */
 static inline bool plain_take(const struct servers *servers, const struct context *context,
                               enum request_kind kind, size_t bytes)
 {
@@ -31,19 +54,22 @@ static inline bool plain_take(const struct servers *servers, const struct contex
     unsigned left;
 
     if (unlikely(atomic_load_explicit(&context->plain_of, memory_order_relaxed) != servers ||
-                 bytes >= SERVERS_LOAD(plain->below[plain_kind(kind)]) ||
+                 bytes >= SERVERS_LOAD(plain->below[kind]) ||
                  __builtin_sub_overflow(SERVERS_LOAD(plain->left), 1u, &left)))
         return false;
     atomic_store_explicit(&plain->left, left, memory_order_relaxed);
     return true;
 }
 
-/* The same where that says no: the context may have used other servers last, and a size of which
- * learning has a finding is plain although a larger one is not. */
+/* The same of any kind where that, or plain_short, says no: the context may have used other servers
+ * last, and a size of which learning has a finding is plain although a larger one is not. */
 bool plain_otherwise(struct servers *servers, struct context *context, enum request_kind kind,
                      size_t bytes);
 
-/* The owner of the lane's context: learning has just been asked about a call of `kind`. */
+/* The owner of the lane's context: learning decides. */
+void plain_learns(struct lane *lane);
+
+/* The same: it has just been asked about a call of `kind`. */
 void plain_learned(struct lane *lane, enum request_kind kind, struct learner *learner);
 
 /* The same: servers are stopped. */

@@ -362,12 +362,14 @@ __attribute__((noinline)) static pami_result_t put_otherwise(pamix_servers_t ser
 pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
                                 const pami_put_simple_t *parameters, unsigned flags)
 {
-    if (unlikely(parameters == NULL ||
-                 !is_plain(servers, context, REQUEST_PUT, parameters->rma.bytes, flags)))
-        return put_otherwise(servers, context, parameters, flags);
-    if (likely(rma_short_put(context, parameters)))
+    if (likely(parameters != NULL && plain_short(servers, context, flags) &&
+               plain_is_short(parameters->rma.bytes) && rma_short_put(context, parameters))) {
+        plain_short_made(context);
         return PAMI_SUCCESS;
-    return PAMI_Put(context, (pami_put_simple_t *)parameters);
+    }
+    if (parameters != NULL && is_plain(servers, context, REQUEST_PUT, parameters->rma.bytes, flags))
+        return PAMI_Put(context, (pami_put_simple_t *)parameters);
+    return put_otherwise(servers, context, parameters, flags);
 }
 
 __attribute__((noinline)) static pami_result_t get_otherwise(pamix_servers_t servers,
@@ -396,12 +398,14 @@ __attribute__((noinline)) static pami_result_t get_otherwise(pamix_servers_t ser
 pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
                                 const pami_get_simple_t *parameters, unsigned flags)
 {
-    if (unlikely(parameters == NULL ||
-                 !is_plain(servers, context, REQUEST_GET, parameters->rma.bytes, flags)))
-        return get_otherwise(servers, context, parameters, flags);
-    if (likely(rma_short_get(context, parameters)))
+    if (likely(parameters != NULL && plain_short(servers, context, flags) &&
+               plain_is_short(parameters->rma.bytes) && rma_short_get(context, parameters))) {
+        plain_short_made(context);
         return PAMI_SUCCESS;
-    return PAMI_Get(context, (pami_get_simple_t *)parameters);
+    }
+    if (parameters != NULL && is_plain(servers, context, REQUEST_GET, parameters->rma.bytes, flags))
+        return PAMI_Get(context, (pami_get_simple_t *)parameters);
+    return get_otherwise(servers, context, parameters, flags);
 }
 
 static bool has_null(const struct iovec *part)
@@ -523,9 +527,8 @@ send_immediate_otherwise(pamix_servers_t servers, pami_context_t context,
 pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context_t context,
                                            const pami_send_immediate_t *parameters, unsigned flags)
 {
-    if (parameters != NULL &&
-        is_plain(servers, context, REQUEST_IMMEDIATE,
-                 parameters->header.iov_len + parameters->data.iov_len, flags)) {
+    if (likely(parameters != NULL && plain_short(servers, context, flags))) {
+        plain_short_made(context);
         if (likely(send_short(context, parameters)))
             return PAMI_SUCCESS;
         return PAMI_Send_immediate(context, (pami_send_immediate_t *)parameters);

@@ -93,7 +93,7 @@ struct learn_budget {
 };
 
 #define LEARN_CLASSES 32
-#define LEARN_KINDS 4 /* puts, gets, messages; fetches */
+#define LEARN_KINDS 4 /* puts, gets, messages that are not immediate; fetches */
 
 /* None is left. `worthwhile`: servers may pay. `outstanding`: of the lane, known but during a rest.
  * `now`: clock_ticks. */
@@ -180,9 +180,7 @@ struct lane {
 static inline struct learner *learn_of(struct lane *lane, enum request_kind kind, size_t bytes)
 {
     unsigned class = bytes == 0 ? 0 : 64u - (unsigned)__builtin_clzll(bytes);
-    unsigned row = kind == REQUEST_IMMEDIATE ? (unsigned)REQUEST_SEND
-                   : kind == REQUEST_FETCH   ? LEARN_KINDS - 1
-                                             : (unsigned)kind;
+    unsigned row = kind == REQUEST_FETCH ? LEARN_KINDS - 1 : (unsigned)kind;
 
     return &lane->learners[row][class < LEARN_CLASSES ? class : LEARN_CLASSES - 1];
 }
@@ -203,14 +201,16 @@ struct server {
     struct ring ring;
 };
 
-/* Operations as plain calls know them: sends of both kinds are one. */
-#define PLAIN_KINDS 3
+#define PLAIN_KINDS 3 /* puts, gets, messages that are not immediate */
 
 /* What a call looks at that needs no question, in a line of its own: see plain.h. */
 struct plain {
     CACHE_ALIGNED const struct context *context;
     atomic_uint left;                 /* calls until the next question; the owner's */
-    atomic_size_t below[PLAIN_KINDS]; /* bytes; whoever changes the policy takes them away */
+    atomic_uint asked;                /* 0: short calls need not ask; see below */
+    atomic_ullong shorts;             /* short calls that did not; the owner counts */
+    atomic_size_t below[PLAIN_KINDS]; /* bytes; whoever changes the policy takes them away, and
+                                         sets `asked` */
 };
 
 #define SERVERS_MAGIC UINT64_C(0x5e5e55e55e5e5101)

@@ -28,10 +28,13 @@ static struct world *begin(void)
     assert_non_null(world);
     memset(world, 0, sizeof(*world));
     world->context.offset = world->other.offset = OFFSET;
+    world->context.magic = CONTEXT_MAGIC;
+    atomic_init(&world->context.plain_of, &world->context.plain_of);
     world->lane.servers = &world->servers;
     world->lane.context = &world->context;
     atomic_store(&world->servers.by_learning, 1);
     atomic_store(&world->servers.state, SERVERS_RUNNING);
+    plain_forbid(&world->servers);
     return world;
 }
 
@@ -43,7 +46,19 @@ static bool put(struct world *world, size_t bytes)
 /* As PAMIX_Servers_query has it. */
 static unsigned long long direct(const struct world *world)
 {
-    return SERVERS_LOAD(world->lane.direct) - SERVERS_LOAD(world->servers.plain[OFFSET].left);
+    const struct plain *plain = &world->servers.plain[OFFSET];
+
+    return SERVERS_LOAD(world->lane.direct) - SERVERS_LOAD(plain->left) +
+           SERVERS_LOAD(plain->shorts);
+}
+
+/* A short call, if it need not ask. */
+static bool make_short(struct world *world, struct servers *servers)
+{
+    if (!plain_short(servers, &world->context, 0))
+        return false;
+    plain_short_made(&world->context);
+    return true;
 }
 
 /* A put of so many bytes has been asked about, and rests. */
@@ -93,7 +108,7 @@ static void test_range(void **state)
     rests(world, 8, 100);
     assert_false(put(world, 16));
     assert_false(plain_take(&world->servers, &world->context, REQUEST_GET, 8));
-    assert_false(plain_take(&world->servers, &world->context, REQUEST_IMMEDIATE, 8));
+    assert_false(plain_take(&world->servers, &world->context, REQUEST_SEND, 8));
     rests(world, 1000, 100);
     assert_true(put(world, 0) && put(world, 16) && put(world, 1023));
     assert_false(put(world, 1024));
@@ -148,13 +163,14 @@ static void test_stopped(void **state)
     atomic_store(&world->servers.state, SERVERS_STOPPED);
     plain_stopped(&world->lane);
     assert_true(put(world, 8) && put(world, SIZE_MAX - 1));
-    assert_true(plain_take(&world->servers, &world->context, REQUEST_IMMEDIATE, 8));
+    assert_true(plain_take(&world->servers, &world->context, REQUEST_SEND, 8));
+    assert_true(make_short(world, &world->servers));
     atomic_store(&world->servers.state, SERVERS_RUNNING);
     plain_forbid(&world->servers);
-    assert_false(put(world, 8));
+    assert_false(put(world, 8) || make_short(world, &world->servers));
     plain_stopped(&world->lane); /* started just then */
-    assert_false(put(world, 8));
-    assert_int_equal(direct(world), 3);
+    assert_false(put(world, 8) || make_short(world, &world->servers));
+    assert_int_equal(direct(world), 4);
     free(world);
 }
 
@@ -222,6 +238,48 @@ static void test_beside_a_trial(void **state)
     free(world);
 }
 
+/* Where learning decides, what is over inside the call never asks again. */
+static void test_short(void **state)
+{
+    struct world *world = begin(), *second = begin();
+    struct servers *servers = &world->servers;
+
+    (void)state;
+    second->lane.context = &world->context;
+    assert_false(make_short(world, servers) || make_short(world, NULL));
+    plain_learns(&world->lane);
+    for (unsigned i = 1; i <= 10000; i++) {
+        assert_true(make_short(world, servers));
+        assert_int_equal(direct(world), i);
+    }
+    assert_false(plain_short(servers, &world->context, PAMIX_SERVERS_ORDERED));
+    assert_false(put(world, 8));
+    plain_learns(&second->lane);
+    assert_false(make_short(world, servers));
+    assert_true(plain_otherwise(servers, &world->context, REQUEST_IMMEDIATE, 8));
+    assert_true(make_short(world, servers));
+    plain_forbid(servers);
+    assert_false(make_short(world, servers));
+    assert_false(plain_otherwise(servers, &world->context, REQUEST_IMMEDIATE, 8));
+    atomic_store(&servers->by_learning, 0); /* just then */
+    plain_learns(&world->lane);
+    assert_false(make_short(world, servers));
+    assert_int_equal(direct(world), 10002);
+    plain_end(&world->lane);
+    assert_false(make_short(world, servers));
+    free(second);
+    free(world);
+}
+
+/* Which transfers are short. */
+static void test_short_sizes(void **state)
+{
+    (void)state;
+    assert_true(plain_is_short(1) && plain_is_short(PLAIN_SHORT_BYTES));
+    assert_false(plain_is_short(0) || plain_is_short(PLAIN_SHORT_BYTES + 1));
+    assert_false(plain_is_short(SIZE_MAX));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_large),           cmocka_unit_test(test_forbidden),
         cmocka_unit_test(test_stopped),         cmocka_unit_test(test_another_context),
         cmocka_unit_test(test_several_servers), cmocka_unit_test(test_beside_a_trial),
+        cmocka_unit_test(test_short),           cmocka_unit_test(test_short_sizes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
