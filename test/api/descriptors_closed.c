@@ -2,10 +2,13 @@
  * Once it runs, the program closes every descriptor that is not its own, as daemons do, and opens
  * a file that gets their numbers: nobody is taken for dead by those that the library had, messages
  * arrive as before, and what is in the file stays there when memory of a shared heap goes back.
+ * With an argument it opens pipes at once, of which nothing is heard: they are open in the end.
  *
  * Run: tasks=1,2,3
  * Run: tasks=4 nodes=2
+ * Run: tasks=1,3 args="pipes"
  */
+#include <fcntl.h>
 #include <pamix.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,6 +26,7 @@ enum {
 };
 
 static struct job job;
+static int pipes[NUMBERS][2];
 
 /* It can be read at once. */
 static int open_file(void)
@@ -46,8 +50,26 @@ static void check_file(int fd)
         CHECK(pread(fd, &mark, 1, (off_t)i << 20) == 1 && mark == MARK);
 }
 
-int main(void)
+static void open_pipes(void)
 {
+    int i;
+
+    for (i = 0; i < NUMBERS; i++)
+        CHECK(pipe(pipes[i]) == 0);
+}
+
+static void check_pipes(void)
+{
+    int i;
+
+    for (i = 0; i < NUMBERS; i++)
+        if (fcntl(pipes[i][0], F_GETFD) < 0 || fcntl(pipes[i][1], F_GETFD) < 0)
+            FAIL("a pipe of the program's, %d and %d, has been closed", pipes[i][0], pipes[i][1]);
+}
+
+int main(int argc, char **argv)
+{
+    bool quiet = argc > 1 && strcmp(argv[1], "pipes") == 0;
     void *block;
     int fd, i;
 
@@ -58,14 +80,19 @@ int main(void)
     memset(block, 1, BLOCK_BYTES);
     for (fd = STDERR_FILENO + 1; fd < DESCRIPTORS; fd++)
         close(fd);
+    if (quiet)
+        open_pipes();
     for (i = 0; i < 2 * ROUNDS; i++) {
-        if (i == ROUNDS)
+        if (i == ROUNDS && !quiet)
             fd = open_file();
         job_barrier(&job);
         usleep(PAUSE_US);
     }
     CHECK_OK(PAMIX_Mem_free(job.client, block));
-    check_file(fd);
+    if (!quiet)
+        check_file(fd);
     job_finish(&job);
+    if (quiet)
+        check_pipes();
     return 0;
 }

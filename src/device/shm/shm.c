@@ -69,16 +69,10 @@ static void shm_close(struct device *base)
 {
     struct shm_device *device = container_of(base, struct shm_device, device);
 
-    for (uint32_t i = 0; device->watched != NULL && i < device->member_count; i++) {
-        int32_t watched = atomic_load(&device->watched[i]);
-
-        if (watched > 0)
-            close(watched - 1);
-    }
+    shm_watch_end(device);
     shared_heap_close(device->heap);
     if (device->segment != NULL)
         segment_close(device->segment);
-    free(device->watched);
     free(device->copy_works);
     free(device->members);
     free(device);

@@ -205,6 +205,8 @@ int shm_heap_free(struct device *device, void *address);
 int shm_heap_view(struct device *device, uint32_t task, struct heap_view *view);
 
 /* watch.c */
+/* The device goes: what it has opened is closed, but nothing that has its number now. */
+void shm_watch_end(struct shm_device *device);
 int shm_watch_member(struct shm_port *port, uint32_t member);
 bool shm_member_is_dead(struct shm_port *port, uint32_t member);
 void shm_tend(struct port *port, void (*gone)(void *context, uint32_t endpoint));

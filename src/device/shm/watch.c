@@ -32,6 +32,23 @@
 /* Looked at in one go. The kernel refuses to look at more than a process may have descriptors. */
 #define LOOK_MOST 16u
 
+static int32_t pidfd_open_of(const struct shm_device *device, uint32_t index)
+{
+    return (int32_t)syscall(SYS_pidfd_open, segment_member(device->segment, index)->pid, 0);
+}
+
+/* close(3) is a cancellation point. */
+static void shut(int32_t fd)
+{
+    syscall(SYS_close, fd);
+}
+
+/* The program may have closed it, and anything may have its number by now. */
+static bool is_pidfd(int32_t fd)
+{
+    return syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) == 0 || errno != EBADF;
+}
+
 /* One pidfd per member and process, opened by whoever comes first. */
 static int32_t pidfd_of(struct shm_device *device, uint32_t index)
 {
@@ -41,7 +58,7 @@ static int32_t pidfd_of(struct shm_device *device, uint32_t index)
     int32_t value = MEMBER_LOCKED;
 
     if (segment_knows_pid(device->segment, index)) {
-        opened = (int32_t)syscall(SYS_pidfd_open, member->pid, 0);
+        opened = pidfd_open_of(device, index);
         /* Already reaped: a descriptor that is never readable would hide that. */
         if (opened < 0 && errno == ESRCH)
             log_debug("task %u is gone already", member->task);
@@ -50,16 +67,27 @@ static int32_t pidfd_of(struct shm_device *device, uint32_t index)
         value = opened >= 0 ? opened + 1 : errno == ESRCH ? MEMBER_REAPED : MEMBER_LOCKED;
     }
     if (opened >= 0 && segment_member_is_other(device->segment, index)) {
-        close(opened);
+        shut(opened);
         opened = -1;
         value = MEMBER_REAPED;
     }
     if (!atomic_compare_exchange_strong(&device->watched[index], &expected, value)) {
         if (opened >= 0)
-            close(opened);
+            shut(opened);
         return expected;
     }
     return value;
+}
+
+void shm_watch_end(struct shm_device *device)
+{
+    for (uint32_t i = 0; device->watched != NULL && i < device->member_count; i++) {
+        int32_t watched = atomic_load(&device->watched[i]);
+
+        if (watched > 0 && is_pidfd(watched - 1))
+            shut(watched - 1);
+    }
+    free(device->watched);
 }
 
 int shm_watch_member(struct shm_port *port, uint32_t member)
@@ -112,31 +140,48 @@ static void look_at_lock(struct shm_device *device, uint32_t member)
         atomic_compare_exchange_strong(&device->watched[member], &expected, MEMBER_REAPED);
 }
 
+/* How many are ready. Not poll(3): nothing inside an advance may be a cancellation point. */
+static long look_now(struct pollfd *watch, uint32_t count)
+{
+    static const struct timespec now;
+
+    return syscall(SYS_ppoll, watch, count, &now, NULL, (size_t)0);
+}
+
+/* Its process lives, as far as another descriptor tells, if there can be one. */
+static bool is_alive(const struct shm_device *device, uint32_t index)
+{
+    struct pollfd fresh = {.fd = pidfd_open_of(device, index), .events = POLLIN};
+    bool alive = fresh.fd >= 0 && look_now(&fresh, 1) == 0 &&
+                 !segment_member_is_other(device->segment, index);
+
+    if (fresh.fd >= 0)
+        shut(fresh.fd);
+    return alive;
+}
+
 /* The descriptor is ready: the member is dead, unless the program has closed the descriptor, and
- * something else may have its number by now. */
+ * something else, or what tells of another process, has its number by now. */
 static void hear(struct shm_port *port, uint32_t place)
 {
     struct pollfd *watch = &port->watch[place];
+    uint32_t member = port->watch_member[place];
     int32_t expected = watch->fd + 1;
 
-    if ((watch->revents & POLLNVAL) == 0 &&
-        (syscall(SYS_pidfd_send_signal, watch->fd, 0, NULL, 0) == 0 || errno != EBADF)) {
+    if ((watch->revents & POLLNVAL) == 0 && is_pidfd(watch->fd) &&
+        !is_alive(port->device, member)) {
         watch->fd = WATCH_DEAD;
         return;
     }
-    atomic_compare_exchange_strong(&port->device->watched[port->watch_member[place]], &expected,
-                                   MEMBER_UNTOLD);
+    atomic_compare_exchange_strong(&port->device->watched[member], &expected, MEMBER_UNTOLD);
     watch->fd = WATCH_NONE;
 }
 
 /* Ask the kernel about some members at once. */
 static void look_at(struct shm_port *port, uint32_t first, uint32_t count)
 {
-    static const struct timespec now;
     struct pollfd *watch = &port->watch[first];
-
-    /* Not poll(3): nothing inside an advance may be a cancellation point. */
-    bool ready = syscall(SYS_ppoll, watch, count, &now, NULL, (size_t)0) > 0;
+    bool ready = look_now(watch, count) > 0;
 
     for (uint32_t i = 0; i < count; i++) {
         if (watch[i].fd == WATCH_NONE)
