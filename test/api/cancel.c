@@ -1,25 +1,29 @@
 /*
- * A thread with a cancellation request against it sends, receives and advances under the context
- * lock, at last where nothing comes for a while: it must not end inside the library, with the lock
- * or something else held, but where it says so itself.
+ * A thread with a cancellation request against it sends, receives, advances and waits under the
+ * context lock, also to and from a context that it has had nothing to do with before, at last where
+ * nothing comes for a while; and memory of the shared heap that it has used is given back. It must
+ * not end inside the library, with the lock or something else held, but where it says so itself.
  *
  * Run: tasks=1,2
  * Run: tasks=3 env="PAMI_YIELD=always"
  * Run: tasks=2 nodes=2
+ * Run: tasks=2,3 nodes=2 env="PAMI_NETWORK=ofi"
  * Run: tasks=2 env="PAMI_SHM_SINGLE_COPY=off PAMI_SHM_CHUNKS=2"
  */
-#include "api_test.h"
-
+#include <pamix.h>
 #include <pthread.h>
+
+#include "api_test.h"
 
 enum {
     ID = 1,
-    MESSAGES = 200
+    MESSAGES = 200,
+    BLOCK_BYTES = 32 << 20 /* so much is not kept when it is free */
 };
 
 static struct job job;
 static size_t received;
-static bool survived;
+static bool met, greeted, survived;
 
 static void on_landed(pami_context_t context, void *cookie, pami_result_t result)
 {
@@ -33,7 +37,11 @@ static void on_message(pami_context_t context, void *cookie, const void *header,
                        size_t header_bytes, const void *data, size_t bytes, pami_endpoint_t origin,
                        pami_recv_t *recv)
 {
-    (void)context, (void)cookie, (void)header, (void)header_bytes, (void)data, (void)origin;
+    (void)cookie, (void)header, (void)header_bytes, (void)data, (void)origin;
+    if (context == job.context[1]) {
+        greeted = true;
+        return;
+    }
     if (recv == NULL) {
         received++;
         return;
@@ -48,6 +56,38 @@ static pami_result_t on_work(pami_context_t context, void *cookie)
     return PAMI_SUCCESS;
 }
 
+static void use_heap(void)
+{
+    void *block;
+
+    CHECK_OK(PAMIX_Mem_alloc(job.client, BLOCK_BYTES, 0, PAMIX_MEM_ANY, &block));
+    memset(block, 1, BLOCK_BYTES);
+    CHECK_OK(PAMIX_Mem_free(job.client, block));
+}
+
+static void on_met(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)cookie;
+    CHECK(result == PAMI_SUCCESS);
+    met = true;
+}
+
+/* The neighbour's second context is new to this one's second. */
+static void meet(void)
+{
+    pami_send_event_t events = {.remote_fn = on_met};
+
+    CHECK_OK(PAMI_Context_lock(job.context[1]));
+    test_send(job.context[1], job_endpoint(&job, (job.task + 1) % job.tasks, 1), ID, "h", 1, NULL,
+              0, events);
+    while (!greeted || !met) {
+        PAMIX_Context_wait(job.context[1], 1000);
+        test_advance(job.context[1], 1);
+        test_advance(job.context[0], 1); /* the barrier before may have left something there */
+    }
+    CHECK_OK(PAMI_Context_unlock(job.context[1]));
+}
+
 __attribute__((noinline)) static void live(void)
 {
     static char data[100000];
@@ -55,9 +95,12 @@ __attribute__((noinline)) static void live(void)
     pami_send_event_t none = {0};
     pami_work_t work;
     size_t i;
-    double until = test_now() + 0.1;
+    double until;
 
     CHECK(pthread_cancel(pthread_self()) == 0);
+    meet();
+    use_heap();
+    until = test_now() + 0.1;
     for (i = 0; i < MESSAGES || received < MESSAGES || test_now() < until; i++) {
         CHECK_OK(PAMI_Context_post(job.context[0], &work, on_work, NULL));
         CHECK_OK(PAMI_Context_lock(job.context[0]));
@@ -66,6 +109,7 @@ __attribute__((noinline)) static void live(void)
                       data, sizes[i % 4], none);
         test_advance(job.context[0], 50);
         CHECK_OK(PAMI_Context_unlock(job.context[0]));
+        test_advance(job.context[1], 1); /* the neighbour may wait for the answer still */
         CHECK(test_now() < until + test_limit());
     }
     /* Who waits in vain gives the processor up, and rests after a millisecond. */
@@ -89,13 +133,15 @@ int main(void)
     pthread_t thread;
     void *status;
 
-    job_start(&job, "cancel", 1);
-    test_dispatch(job.context[0], ID, on_message, NULL, test_ordered());
+    job_start(&job, "cancel", 2);
+    for (size_t i = 0; i < 2; i++)
+        test_dispatch(job.context[i], ID, on_message, NULL, test_ordered());
     job_barrier(&job);
     CHECK(pthread_create(&thread, NULL, doomed, NULL) == 0);
     CHECK(pthread_join(thread, &status) == 0 && status == PTHREAD_CANCELED);
     if (!survived)
         FAIL("the thread was cancelled inside the library");
+    use_heap();
     WAIT(&job, received == MESSAGES);
     job_finish(&job);
     return 0;

@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
@@ -64,11 +65,12 @@ bool reception_card_read(const struct ofi_device *device, const char *card,
 
 /* ---- what contexts call ---- */
 
+/* No cancellation point, as contexts may have to tell something at any time. */
 static void ring(struct reception *reception)
 {
     const uint64_t once = 1;
 
-    if (write(reception->bell, &once, sizeof(once)) < 0)
+    if (syscall(SYS_write, reception->bell, &once, sizeof(once)) < 0)
         log_debug("ofi: the bell is ringing already");
 }
 

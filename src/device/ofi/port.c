@@ -111,15 +111,11 @@ static uint32_t look(struct ofi_slot *slot)
     slot->stash_count = slot->stash_next = 0;
     cancel = ofi_enter();
     count = fi_cq_read(slot->cq, slot->stash, OFI_BATCH);
+    if (unlikely(count == -FI_EAVAIL))
+        look_at_error(slot);
     ofi_leave(cancel);
-    if (likely(count == -FI_EAGAIN || count == 0))
-        return 0;
-    if (unlikely(count < 0)) {
-        if (count == -FI_EAVAIL)
-            look_at_error(slot);
-        return slot->stash_count;
-    }
-    slot->stash_count = (uint32_t)count;
+    if (unlikely(count > 0))
+        slot->stash_count = (uint32_t)count;
     return slot->stash_count;
 }
 

@@ -158,10 +158,11 @@ void ofi_sever(struct ofi_link *link)
     DIR *directory;
     in_port_t port;
     bool whole_host;
-    int fd, count = 0;
+    int fd, count = 0, cancel;
 
     if (!name_of(link, &theirs))
         return;
+    cancel = ofi_enter();
     memcpy(&mine, slot->name.name,
            slot->name.bytes < sizeof(mine) ? slot->name.bytes : sizeof(mine));
     whole_host = is_internet(&mine) && !is_inhabited(slot, &theirs);
@@ -175,5 +176,6 @@ void ofi_sever(struct ofi_link *link)
         }
     if (directory != NULL)
         closedir(directory);
+    ofi_leave(cancel);
     log_debug("ofi: %d connections to endpoint %u ended", count, link->path.endpoint);
 }

@@ -5,7 +5,9 @@
  * sleeps are short instead.
  */
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "device/ofi/ofi.h"
 
@@ -20,11 +22,24 @@ static struct ofi_slot *slot_of(struct port *port)
     return container_of(port, struct ofi_port, port)->slot;
 }
 
+/* Its descriptor can be waited for from now on. False: there is something already. */
+static bool is_quiet(struct ofi_slot *slot)
+{
+    struct fid *queue = &slot->cq->fid;
+    struct epoll_event event;
+    int cancel = ofi_enter();
+    bool quiet = fi_trywait(slot->device->provider.fabric, &queue, 1) == 0;
+
+    /* The last look at the queue comes after this. */
+    if (quiet && slot->edges)
+        epoll_wait(slot->cq_fd, &event, 1, 0);
+    ofi_leave(cancel);
+    return quiet;
+}
+
 void ofi_arm(struct port *base, bool light)
 {
     struct ofi_slot *slot = slot_of(base);
-    struct fid *queue = &slot->cq->fid;
-    struct epoll_event event;
 
     (void)light;
     ofi_links_flush(slot);
@@ -37,14 +52,11 @@ void ofi_arm(struct port *base, bool light)
     base->sleep_us = slot->cq_fd < 0 || slot->false_alarms > FALSE_ALARMS_MAX ? BLIND_SLEEP_US : 0;
     if (base->sleep_us != 0)
         return;
-    if (fi_trywait(slot->device->provider.fabric, &queue, 1) != 0) {
+    if (!is_quiet(slot)) {
         slot->false_alarms++;
         base->params.wake(base->params.context);
         return;
     }
-    /* The last look at the queue comes after this. */
-    if (slot->edges)
-        epoll_wait(slot->cq_fd, &event, 1, 0);
     reception_watch(slot->device->reception, slot, true);
 }
 
@@ -68,7 +80,7 @@ void ofi_sleep(struct port *base, uint64_t microseconds)
     (void)base;
     if (microseconds < BLIND_SLEEP_US)
         pause.tv_nsec = (long)microseconds * 1000;
-    nanosleep(&pause, NULL);
+    syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
 }
 
 void ofi_wake(struct port *base)

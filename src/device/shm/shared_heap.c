@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "device/heap.h"
@@ -34,13 +35,14 @@ static off_t file_offset(const struct segment *segment, uint32_t member)
     return (off_t)(segment->layout.bytes + member * segment->layout.heap_stride);
 }
 
+/* With the allocator's lock held: fallocate(3) is a cancellation point. */
 static void release(void *cookie, size_t offset, size_t bytes)
 {
     const struct shared_heap *heap = cookie;
     const struct segment *segment = heap->segment;
 
-    if (fallocate(segment_file(segment), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                  file_offset(segment, segment->self) + (off_t)offset, (off_t)bytes) != 0)
+    if (syscall(SYS_fallocate, segment_file(segment), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                file_offset(segment, segment->self) + (off_t)offset, (off_t)bytes) != 0)
         log_debug("shared heap: cannot give %zu bytes back (errno %d)", bytes, errno);
 }
 
