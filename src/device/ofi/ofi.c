@@ -79,8 +79,7 @@ static int prepare(struct ofi_device *device, char *card, char *why, size_t size
     if (error != 0)
         return error;
     ofi_environment(device->bootstrap);
-    error = ofi_provider_choose(&device->interface, device->bootstrap->local_index,
-                                &device->provider, why, size);
+    error = ofi_provider_choose(device, why, size);
     if (error != 0)
         return error;
     return reception_open(device, card, OFI_CARD_MAX, why, size);
@@ -155,13 +154,13 @@ static int ofi_reach(struct device *base, uint32_t task)
 
 static void ofi_explain(struct bootstrap *bootstrap, device_explain_function *say, void *cookie)
 {
-    struct sockaddr_storage interface;
+    struct ofi_device device = {.bootstrap = bootstrap};
     char why[256];
 
     ofi_environment(bootstrap);
-    if (ofi_interface(option_string(OPT_OFI_INTERFACE), network_is_pretended(bootstrap), &interface,
-                      why, sizeof(why)) == 0)
-        ofi_provider_explain(&interface, bootstrap->local_index, say, cookie);
+    if (ofi_interface(option_string(OPT_OFI_INTERFACE), network_is_pretended(bootstrap),
+                      &device.interface, why, sizeof(why)) == 0)
+        ofi_provider_explain(&device, say, cookie);
     else
         say(cookie, why);
 }

@@ -475,13 +475,13 @@ int ofi_interface(const char *wanted, bool host_only, struct sockaddr_storage *a
                   size_t size);
 void ofi_address_format(const struct sockaddr_storage *address, char *text, size_t size);
 
-/* provider.c; `turn`: of the adapters of a host, for its tasks */
+/* provider.c: by the device's interface; and its place among the tasks of the host, which are known
+ * by their numbers alone where it has no heap */
 void ofi_environment(struct bootstrap *bootstrap);
-int ofi_provider_choose(const struct sockaddr_storage *interface, uint32_t turn,
-                        struct ofi_provider *provider, char *why, size_t size);
+int ofi_provider_choose(struct ofi_device *device, char *why, size_t size);
 void ofi_provider_release(struct ofi_provider *provider);
-void ofi_provider_explain(const struct sockaddr_storage *interface, uint32_t turn,
-                          device_explain_function *say, void *cookie);
+void ofi_provider_explain(const struct ofi_device *device, device_explain_function *say,
+                          void *cookie);
 
 /* slot.c */
 int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **slot);

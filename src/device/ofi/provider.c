@@ -19,7 +19,7 @@
 #define API_VERSION FI_VERSION(1, 11)
 
 /* Adapters of a kind that are told apart. */
-#define ADAPTERS_MAX 16u
+#define ADAPTERS_MAX 64u
 
 struct step {
     uint64_t caps;
@@ -225,19 +225,17 @@ static bool has_alike_adapters(const struct fi_info *info)
            strcmp(info->fabric_attr->prov_name, "efa") == 0;
 }
 
-/* The system says that this process may run next to it. */
-static bool is_near(const struct fi_info *info)
+/* The processors that the system says are next to it; none: it says nothing. */
+static void find_processors(const struct fi_info *info, cpu_set_t *cpus)
 {
     const struct fi_bus_attr *bus = info->nic != NULL ? info->nic->bus_attr : NULL;
     unsigned first, last;
-    bool near = false;
-    cpu_set_t ours;
     char path[80];
     FILE *file;
 
-    if (bus == NULL || bus->bus_type != FI_BUS_PCI ||
-        sched_getaffinity(0, sizeof(ours), &ours) != 0)
-        return false;
+    CPU_ZERO(cpus);
+    if (bus == NULL || bus->bus_type != FI_BUS_PCI)
+        return;
     snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.%x/local_cpulist",
              bus->attr.pci.domain_id, bus->attr.pci.bus_id, bus->attr.pci.device_id,
              bus->attr.pci.function_id);
@@ -246,12 +244,41 @@ static bool is_near(const struct fi_info *info)
         if (fscanf(file, "-%u", &last) != 1)
             last = first;
         for (; first <= last && first < CPU_SETSIZE; first++)
-            near = near || CPU_ISSET(first, &ours);
+            CPU_SET(first, cpus);
         fgetc(file); /* the comma */
     }
     if (file != NULL)
         fclose(file);
-    return near;
+}
+
+static bool overlap(const cpu_set_t *a, const cpu_set_t *b)
+{
+    cpu_set_t both;
+
+    CPU_AND(&both, a, b);
+    return CPU_COUNT(&both) != 0;
+}
+
+/*
+ * Tasks of the host before this one that share adapters with it: those that may run near the same
+ * ones, whichever these tasks are. Launchers fill one part of a host after the other, or deal tasks
+ * out to the parts by turns.
+ */
+static uint32_t turn_of(const struct ofi_device *device, const cpu_set_t *near)
+{
+    const struct bootstrap *job = device->bootstrap;
+    bool known = CPU_COUNT(near) != 0 && device->heap != NULL && device->heap->ops->bound != NULL;
+    uint32_t turn = 0;
+
+    for (uint32_t i = 0; i < job->local_index; i++) {
+        cpu_set_t cpus;
+
+        CPU_ZERO(&cpus);
+        if (known)
+            device->heap->ops->bound(device->heap, job->local_tasks[i], &cpus);
+        turn += !known || overlap(&cpus, near);
+    }
+    return turn;
 }
 
 /* Another one of best's kind than the `count` of `all`. */
@@ -268,24 +295,30 @@ static bool is_another(const struct fi_info *info, const struct fi_info *best,
 }
 
 /* The tasks of a host take the adapters that are near to them by turns. */
-static struct fi_info *share_out(struct fi_info *list, const struct sockaddr_storage *interface,
-                                 struct fi_info *best, uint32_t turn)
+static struct fi_info *share_out(const struct ofi_device *device, struct fi_info *list,
+                                 struct fi_info *best)
 {
     struct fi_info *all[ADAPTERS_MAX];
     uint32_t count = 0, near = 0;
+    cpu_set_t ours, local, around;
 
     if (best == NULL || !has_alike_adapters(best))
         return best;
+    CPU_ZERO(&around);
+    if (sched_getaffinity(0, sizeof(ours), &ours) != 0)
+        CPU_ZERO(&ours);
     for (struct fi_info *info = list; info != NULL && count < ADAPTERS_MAX; info = info->next) {
-        if (refusal(info, interface) != NULL || !is_another(info, best, all, count))
+        if (refusal(info, &device->interface) != NULL || !is_another(info, best, all, count))
             continue;
         all[count++] = info;
-        if (is_near(info)) {
+        find_processors(info, &local);
+        if (overlap(&local, &ours)) {
             all[count - 1] = all[near];
             all[near++] = info;
+            CPU_OR(&around, &around, &local);
         }
     }
-    return all[turn % (near != 0 ? near : count)];
+    return all[turn_of(device, &around) % (near != 0 ? near : count)];
 }
 
 /* ---- the choice ---- */
@@ -295,9 +328,10 @@ static struct fi_info *share_out(struct fi_info *list, const struct sockaddr_sto
  * that cannot do everything, as opx has no order, is not passed over for a less welcome one that
  * can. The last step asks for the least, so all answer it. *list: what answers *step, to be freed.
  */
-static struct fi_info *choose(const char *node, const struct sockaddr_storage *interface,
-                              uint32_t turn, struct fi_info **list, const struct step **step)
+static struct fi_info *choose(const struct ofi_device *device, const char *node,
+                              struct fi_info **list, const struct step **step)
 {
+    const struct sockaddr_storage *interface = &device->interface;
     struct fi_info *all = NULL;
     struct fi_info *best, *found = NULL;
 
@@ -309,19 +343,19 @@ static struct fi_info *choose(const char *node, const struct sockaddr_storage *i
         found = best_of(*list, interface, best->fabric_attr->prov_name);
         if (found != NULL) {
             fi_freeinfo(all);
-            return share_out(*list, interface, found, turn);
+            return share_out(device, *list, found);
         }
         if (*list != NULL)
             fi_freeinfo(*list);
     }
     *step = &steps[STEPS - 1];
     *list = all;
-    return share_out(all, interface, best, turn);
+    return share_out(device, all, best);
 }
 
-int ofi_provider_choose(const struct sockaddr_storage *interface, uint32_t turn,
-                        struct ofi_provider *provider, char *why, size_t size)
+int ofi_provider_choose(struct ofi_device *device, char *why, size_t size)
 {
+    struct ofi_provider *provider = &device->provider;
     const char *wanted = option_string(OPT_OFI_PROVIDER);
     const char *allowed = getenv("FI_PROVIDER"); /* to libfabric itself */
     char node[INET6_ADDRSTRLEN];
@@ -329,8 +363,8 @@ int ofi_provider_choose(const struct sockaddr_storage *interface, uint32_t turn,
     struct fi_info *list, *best;
     int error = -FI_ENODATA;
 
-    ofi_address_format(interface, node, sizeof(node));
-    best = choose(node, interface, turn, &list, &step);
+    ofi_address_format(&device->interface, node, sizeof(node));
+    best = choose(device, node, &list, &step);
     if (best != NULL) {
         provider->info = fi_dupinfo(best);
         provider->multi_receive = can_multi_receive(best, step);
@@ -390,9 +424,10 @@ static bool seen_before(const struct fi_info *list, const struct fi_info *info)
     return false;
 }
 
-void ofi_provider_explain(const struct sockaddr_storage *interface, uint32_t turn,
-                          device_explain_function *say, void *cookie)
+void ofi_provider_explain(const struct ofi_device *device, device_explain_function *say,
+                          void *cookie)
 {
+    const struct sockaddr_storage *interface = &device->interface;
     char node[INET6_ADDRSTRLEN];
     char line[256];
     const struct fi_info *chosen;
@@ -403,7 +438,7 @@ void ofi_provider_explain(const struct sockaddr_storage *interface, uint32_t tur
     snprintf(line, sizeof(line), "libfabric %u.%u, interface %s", FI_MAJOR(fi_version()),
              FI_MINOR(fi_version()), node);
     say(cookie, line);
-    chosen = choose(node, interface, turn, &list, &step);
+    chosen = choose(device, node, &list, &step);
     for (const struct fi_info *info = list; info != NULL; info = info->next) {
         const char *no = refusal(info, interface);
 
