@@ -9,6 +9,7 @@
 #include "util/cpu.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -216,11 +217,16 @@ static unsigned hierarchy_quota(const char *root, bool version2)
     return least;
 }
 
+/* No cancellation point: collectives ask as well. */
 unsigned cpu_quota(const char *root)
 {
-    unsigned unified = hierarchy_quota(root, true);
-    unsigned legacy = hierarchy_quota(root, false);
+    unsigned unified, legacy;
+    int state;
 
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    unified = hierarchy_quota(root, true);
+    legacy = hierarchy_quota(root, false);
+    pthread_setcancelstate(state, NULL);
     if (unified == 0)
         return legacy;
     return legacy == 0 || unified < legacy ? unified : legacy;

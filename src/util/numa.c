@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mempolicy.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -34,12 +35,14 @@ static void parse(const char *text, struct nodes *nodes)
     }
 }
 
-/* A kernel without NUMA has no such file: one node. */
+/* A kernel without NUMA has no such file: one node. No cancellation point. */
 static void read_nodes(struct nodes *nodes)
 {
     char text[1024] = "0";
-    int fd = open("/sys/devices/system/node/has_memory", O_RDONLY | O_CLOEXEC);
+    int fd, state;
 
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    fd = open("/sys/devices/system/node/has_memory", O_RDONLY | O_CLOEXEC);
     *nodes = (struct nodes){.count = 0};
     if (fd >= 0) {
         ssize_t count = read(fd, text, sizeof(text) - 1);
@@ -47,6 +50,7 @@ static void read_nodes(struct nodes *nodes)
         text[count > 0 ? count : 1] = '\0';
         close(fd);
     }
+    pthread_setcancelstate(state, NULL);
     parse(text, nodes);
 }
 

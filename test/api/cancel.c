@@ -1,8 +1,9 @@
 /*
  * A thread with a cancellation request against it sends, receives, advances and waits under the
  * context lock, also to and from a context that it has had nothing to do with before, at last where
- * nothing comes for a while; and memory of the shared heap that it has used is given back. It must
- * not end inside the library, with the lock or something else held, but where it says so itself.
+ * nothing comes for a while; memory of the shared heap that it has used is given back, and a first
+ * collective runs. It must not end inside the library, with the lock or something else held, but
+ * where it says so itself.
  *
  * Run: tasks=1,2
  * Run: tasks=3 env="PAMI_YIELD=always"
@@ -13,7 +14,7 @@
 #include <pamix.h>
 #include <pthread.h>
 
-#include "api_test.h"
+#include "coll.h"
 
 enum {
     ID = 1,
@@ -88,6 +89,22 @@ static void meet(void)
     CHECK_OK(PAMI_Context_unlock(job.context[1]));
 }
 
+/* The first one here, for which the members make memory that they share. */
+static void collect(void)
+{
+    struct told told;
+    pami_xfer_t xfer = coll_xfer(algorithm_of(world_of(&job), PAMI_XFER_BARRIER), &told);
+
+    CHECK_OK(PAMI_Context_lock(job.context[0]));
+    coll_start(job.context[0], &xfer);
+    while (told.count == 0) {
+        test_advance(job.context[0], 1);
+        test_advance(job.context[1], 1); /* the neighbour may wait for the answer still */
+    }
+    CHECK(told.result == PAMI_SUCCESS);
+    CHECK_OK(PAMI_Context_unlock(job.context[0]));
+}
+
 __attribute__((noinline)) static void live(void)
 {
     static char data[100000];
@@ -100,6 +117,7 @@ __attribute__((noinline)) static void live(void)
     CHECK(pthread_cancel(pthread_self()) == 0);
     meet();
     use_heap();
+    collect();
     until = test_now() + 0.1;
     for (i = 0; i < MESSAGES || received < MESSAGES || test_now() < until; i++) {
         CHECK_OK(PAMI_Context_post(job.context[0], &work, on_work, NULL));
@@ -109,7 +127,6 @@ __attribute__((noinline)) static void live(void)
                       data, sizes[i % 4], none);
         test_advance(job.context[0], 50);
         CHECK_OK(PAMI_Context_unlock(job.context[0]));
-        test_advance(job.context[1], 1); /* the neighbour may wait for the answer still */
         CHECK(test_now() < until + test_limit());
     }
     /* Who waits in vain gives the processor up, and rests after a millisecond. */
