@@ -9,6 +9,7 @@
 #include "client/last_thread.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -28,7 +29,9 @@ static pthread_key_t key;
 static bool has_key;
 static atomic_int watched; /* the process (a child of fork has no such thread), 0: none yet */
 
-/* Those that have ended and are not gone, as the first one of a process never is, do not count. */
+/* Those that have ended and are not gone, as the first one of a process never is, do not count. One
+ * that cannot be looked at, as the process has no descriptor or no memory left for that, may run.
+ */
 static bool has_ended(const char *thread)
 {
     char path[64], text[256];
@@ -39,7 +42,7 @@ static bool has_ended(const char *thread)
     snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", thread);
     file = fopen(path, "re");
     if (file == NULL)
-        return true;
+        return errno == ENOENT;
     bytes = fread(text, 1, sizeof(text) - 1, file);
     fclose(file);
     text[bytes] = '\0';

@@ -2,23 +2,29 @@
  * A program whose threads end by pthread_exit, the first one before the others, ends with the last
  * of them, although threads of the library are left: not earlier, with status 0, with what it has
  * registered by atexit, and what it has sent arrives. Meanwhile data moves in all ways, although a
- * process whose first thread has ended has no memory by its own number.
+ * process whose first thread has ended has no memory by its own number. The process may have no
+ * descriptor left to find out about threads: it still does not end early.
  *
  * Run: tasks=1,3
  * Run: tasks=2 env="PAMI_SHM_SINGLE_COPY=off"
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi"
  * Run: tasks=1 args="destroyed"
+ * Run: tasks=2 args="descriptors"
  */
 #include "rma.h"
 
 #include <pamix.h>
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 enum {
     ID = 1,
-    BYTES = 100000
+    BYTES = 100000,
+    DESCRIPTORS = 128
 };
 
 #ifdef __SANITIZE_ADDRESS__
@@ -32,7 +38,7 @@ int __lsan_is_turned_off(void)
 
 static struct job job;
 static size_t arrived;
-static bool last_ended;
+static bool last_ended, starves;
 static unsigned char from[BYTES], to[BYTES], window[BYTES], *mine = window, *window_of[16];
 static bool put_done;
 
@@ -75,6 +81,29 @@ static void put(size_t to_task, bool packets)
     WAIT(&job, put_done);
 }
 
+static int taken[DESCRIPTORS];
+static size_t taken_count;
+
+static void give_back(size_t count)
+{
+    while (count-- != 0)
+        CHECK(close(taken[--taken_count]) == 0);
+}
+
+/* Leaves the process so many descriptors. */
+static void take_descriptors(size_t left)
+{
+    struct rlimit limit;
+
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = DESCRIPTORS;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    while (taken_count < DESCRIPTORS && (taken[taken_count] = open("/dev/null", O_RDONLY)) >= 0)
+        taken_count++;
+    CHECK(taken_count < DESCRIPTORS && errno == EMFILE && left <= taken_count);
+    give_back(left);
+}
+
 /* The thread that outlives main: the contexts still work, also with a thread of the library. */
 static void *work(void *cookie)
 {
@@ -83,6 +112,8 @@ static void *work(void *cookie)
 
     (void)cookie;
     CHECK_OK(PAMIX_Context_async_enable(&job.context[1], 1, NULL));
+    if (starves)
+        take_descriptors(1);
     test_sleep(0.5);
     for (int packets = 0; packets < 2; packets++) {
         memset(window, 0, BYTES);
@@ -95,6 +126,7 @@ static void *work(void *cookie)
     test_send(job.context[0], job_endpoint(&job, next, 0), ID, NULL, 0, from, BYTES, none);
     WAIT(&job, arrived == 1);
     CHECK_SIZE(test_differs(to, BYTES, previous, 0), BYTES);
+    give_back(taken_count);
     last_ended = true;
     return NULL;
 }
@@ -149,6 +181,7 @@ int main(int argc, char **argv)
         destroyed();
         return 0;
     }
+    starves = argc > 1 && strcmp(argv[1], "descriptors") == 0;
     job_start(&job, "last thread", 2);
     rma_open(&job);
     job.driven = 1;
