@@ -3,7 +3,7 @@
  * of them, although threads of the library are left: not earlier, with status 0, with what it has
  * registered by atexit, and what it has sent arrives. Meanwhile data moves in all ways, although a
  * process whose first thread has ended has no memory by its own number. The process may have no
- * descriptor left to find out about threads: it still does not end early.
+ * descriptor left to find out about threads: it still does not end early, nor take others for dead.
  *
  * Run: tasks=1,3
  * Run: tasks=2 env="PAMI_SHM_SINGLE_COPY=off"
@@ -115,6 +115,8 @@ static void *work(void *cookie)
     if (starves)
         take_descriptors(1);
     test_sleep(0.5);
+    if (starves)
+        take_descriptors(0);
     for (int packets = 0; packets < 2; packets++) {
         memset(window, 0, BYTES);
         job_barrier(&job);

@@ -41,6 +41,7 @@ static ssize_t copy(pid_t id, bool put, const struct copy_pieces *pieces)
 /*
  * A process whose first thread has ended by pthread_exit has no memory by its own number, but by
  * those of its other threads. They are not kept: a thread's number can be another process's soon.
+ * Who cannot list them, for want of a descriptor or of memory, does not know that there are none.
  */
 static ssize_t copy_by_thread(int32_t pid, bool put, const struct copy_pieces *pieces)
 {
@@ -65,7 +66,7 @@ static ssize_t copy_by_thread(int32_t pid, bool put, const struct copy_pieces *p
 
         closedir(threads);
         errno = saved;
-    } else {
+    } else if (errno == ENOENT) {
         errno = ESRCH;
     }
     return count;
