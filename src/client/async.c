@@ -362,8 +362,8 @@ static struct async_slot *slot_take(const char *function, pami_context_t handle,
         *result = error_set(PAMI_INVAL, "%s: %s: " ASYNC_NO_LIST, function,
                             by_option ? "PAMI_ASYNC_CPUS" : "cpus", cpus);
     else
-        *result = error_set(error_from_errno(error), "%s: no thread can be started: %s", function,
-                            strerror(-error));
+        *result = error_set(error == -ENOMEM ? PAMI_ENOMEM : PAMI_ERROR,
+                            "%s: no thread can be started: %s", function, strerror(-error));
     return NULL;
 }
 
