@@ -309,11 +309,19 @@ static int message_progress(struct p2p *p2p, struct send *send)
     return 0;
 }
 
+/* Words of meta that it has. */
+static uint8_t answer_words(const struct send *send)
+{
+    if (send->protocol == PROTOCOL_RMW_REPLY)
+        return sizeof(send->old) / 8;
+    return send->protocol == PROTOCOL_CLEAR ? sizeof(send->clear) / 8 : 0;
+}
+
 static int answer_packet(struct p2p *p2p, struct path *path, const struct send *send)
 {
     const struct packet packet = {
         .head = {.protocol = send->protocol,
-                 .meta_words = send->protocol == PROTOCOL_CLEAR ? sizeof(send->clear) / 8 : 0,
+                 .meta_words = answer_words(send),
                  .dispatch = send->dispatch,
                  .origin = p2p->context->endpoint,
                  .aux = send->target},
@@ -445,6 +453,15 @@ void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result
 
     if (!peer->gone)
         answer(p2p, peer, &ack);
+}
+
+void p2p_answer_old(struct p2p *p2p, struct peer *peer, uint32_t handle, uint64_t old)
+{
+    struct send reply = {.protocol = PROTOCOL_RMW_REPLY, .target = handle};
+
+    reply.old = old;
+    if (!peer->gone)
+        answer(p2p, peer, &reply);
 }
 
 bool p2p_clear(struct p2p *p2p, struct receive *receive)

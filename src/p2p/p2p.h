@@ -126,14 +126,17 @@ struct send {
     struct operation op;
     uint8_t protocol; /* of its first packet: MESSAGE for all messages, or a bare answer */
     bool immediate;
-    bool announced;          /* its MESSAGE packet has gone */
-    bool pulled;             /* counts in peer->pulled */
-    bool data_phase;         /* push: CLEAR has come, DATA packets go out */
-    bool local_done;         /* local_fn is due already or has run */
-    uint16_t mode;           /* enum message_mode */
-    uint16_t dispatch;       /* answers: the result they carry */
-    uint32_t target;         /* of answers and DATA packets: the peer's handle */
-    struct clear_meta clear; /* of a CLEAR */
+    bool announced;    /* its MESSAGE packet has gone */
+    bool pulled;       /* counts in peer->pulled */
+    bool data_phase;   /* push: CLEAR has come, DATA packets go out */
+    bool local_done;   /* local_fn is due already or has run */
+    uint16_t mode;     /* enum message_mode */
+    uint16_t dispatch; /* answers: the result they carry */
+    uint32_t target;   /* of answers and DATA packets: the peer's handle */
+    union {
+        struct clear_meta clear; /* of a CLEAR */
+        uint64_t old;            /* of an RMW_REPLY: what the word was */
+    };
     const char *header;
     size_t header_bytes;
     const char *data;
@@ -362,6 +365,8 @@ bool send_is_refusal(const struct operation *operation);
 void send_free(struct p2p *p2p, struct send *send);
 int peer_progress(struct p2p *p2p, struct peer *peer);
 void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result_t result);
+/* The same for an atomic operation: what the word was before it. */
+void p2p_answer_old(struct p2p *p2p, struct peer *peer, uint32_t handle, uint64_t old);
 /* The result that a peer has answered `what` with; unless it is success, with a text. */
 pami_result_t p2p_answered(const char *what, const struct peer *peer, unsigned answer);
 /* False: no memory. */

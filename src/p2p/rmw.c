@@ -10,7 +10,6 @@
  * wrong one is answered with an error.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "p2p/atomic.h"
 #include "p2p/p2p.h"
@@ -37,13 +36,6 @@ struct rmw {
     uint32_t epoch; /* of the fences */
     pami_event_function done_fn;
     void *cookie;
-};
-
-/* A reply that finds no room. */
-struct rmw_reply {
-    struct operation op;
-    uint32_t target; /* the initiator's handle */
-    uint64_t old;
 };
 
 /* ---- the initiator ---- */
@@ -323,52 +315,12 @@ static int send_reply(struct p2p *p2p, struct path *path, uint32_t target, uint6
     return path->am(path, &packet);
 }
 
-static void reply_free(struct p2p *p2p, struct operation *operation)
-{
-    (void)p2p;
-    list_remove(&operation->link);
-    free(container_of(operation, struct rmw_reply, op));
-}
-
-static void reply_finish(struct p2p *p2p, struct operation *operation, pami_result_t result)
-{
-    (void)result;
-    reply_free(p2p, operation);
-}
-
-static int reply_progress(struct p2p *p2p, struct operation *operation)
-{
-    struct rmw_reply *reply = container_of(operation, struct rmw_reply, op);
-    int error = send_reply(p2p, operation->path, reply->target, reply->old);
-
-    if (error != 0)
-        return error;
-    p2p->packets++;
-    reply_free(p2p, operation);
-    return 0;
-}
-
-static const struct operation_ops reply_ops = {
-    .progress = reply_progress,
-    .finish = reply_finish,
-    .free = reply_free,
-};
-
+/* The operation has been done, so its answer must not be lost: it has memory, as all answers do. */
 static void answer(struct p2p *p2p, struct peer *peer, uint32_t target, uint64_t old)
 {
-    struct rmw_reply *reply;
-
     if (likely(list_empty(&peer->queue)) && send_reply(p2p, peer->path, target, old) == 0)
         return;
-    reply = calloc(1, sizeof(*reply));
-    if (reply == NULL) {
-        p2p_answer(p2p, peer, target, PAMI_ENOMEM);
-        return;
-    }
-    reply->target = target;
-    reply->old = old;
-    operation_init(&reply->op, &reply_ops, peer);
-    operation_enqueue(p2p, &reply->op);
+    p2p_answer_old(p2p, peer, target, old);
 }
 
 /*

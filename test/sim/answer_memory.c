@@ -15,6 +15,7 @@ enum {
 
 enum kind {
     RMW,
+    RMW_BUSY, /* the target's queue is not empty: the answers wait in it */
     PUT,
     GET,
     SEND,
@@ -106,6 +107,7 @@ static void start(const struct sim_job *job, enum kind kind, size_t i)
 {
     switch (kind) {
     case RMW:
+    case RMW_BUSY:
         start_rmw(job, i);
         break;
     case PUT:
@@ -125,6 +127,15 @@ static void start(const struct sim_job *job, enum kind kind, size_t i)
     }
 }
 
+/* More than may be on their way at a time. */
+static void keep_busy(const struct sim_job *job)
+{
+    pami_send_immediate_t send = {.dispatch = ID, .dest = job_endpoint(job, 0, 0)};
+
+    for (size_t i = 0; i < SOME; i++)
+        CALL(PAMI_Send_immediate(job->context[1], &send));
+}
+
 /* Whether there were so many allocations. */
 static bool run(enum kind kind, size_t which, size_t count)
 {
@@ -134,10 +145,13 @@ static bool run(enum kind kind, size_t which, size_t count)
 
     PAMIX_Sim_default(&config);
     config.tasks_per_node = 1;
+    config.queue = kind == RMW_BUSY ? 1 : config.queue;
     job_create(&job, &config, 2, 1);
     job_dispatch(&job, ID, on_message, NULL, (pami_dispatch_hint_t){0});
     called = failed = arrived = 0;
     word = 0;
+    if (kind == RMW_BUSY)
+        keep_busy(&job);
     for (size_t i = 0; i < SOME; i++)
         start(&job, kind, i);
     no_memory.refused = 0;
@@ -149,7 +163,7 @@ static bool run(enum kind kind, size_t which, size_t count)
         FAIL("kind %d: %zu of %d called back without allocation %zu", (int)kind, called, SOME,
              which);
     CHECK(failed == 0 || (enough && (kind == GET || kind == LONG_SEND)));
-    CHECK(kind != RMW || (word == SOME && before[0] + before[1] + before[2] == 0 + 1 + 2));
+    CHECK(kind > RMW_BUSY || (word == SOME && before[0] + before[1] + before[2] == 0 + 1 + 2));
     CHECK(kind < SEND || kind == LONG_SEND || arrived == SOME);
     job_destroy(&job);
     return enough;
@@ -167,7 +181,7 @@ int main(void)
 
             while (run((enum kind)kind, which, count))
                 which++;
-            CHECK(which > 2);
+            CHECK(which > 2 || kind == RMW_BUSY);
         }
     return 0;
 }
