@@ -356,7 +356,9 @@ static pami_result_t send_message(const char *function, const struct checked *ch
         send->op.handle = handle_new(&p2p->handles, send);
         if (send->op.handle == 0) {
             send_free(p2p, send);
-            return error_set(PAMI_ENOMEM, "%s: too many operations wait for an answer", function);
+            return error_set(PAMI_ENOMEM,
+                             "%s: out of memory, or too many operations wait for an answer",
+                             function);
         }
     }
     if (context_promise(p2p->context, events->local_fn, events->remote_fn) != 0) {
