@@ -1,8 +1,9 @@
 /*
  * No memory for the thread that exchanges the names of endpoints, for one allocation or a few in a
  * row, each in turn: tasks of two nodes get to know each other all the same. None for a context
- * that leaves and is created again: the other task hears of both. And none for messages that come:
- * they arrive.
+ * that leaves and is created again: the other task hears of both. None for a context that another
+ * task has sent to already: when it can be made, the message is there. And none for messages that
+ * come: they arrive.
  *
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi" timeout=120
  */
@@ -136,20 +137,28 @@ static bool run(long which, long count)
     return was || enough != 0;
 }
 
-/* Allocation number `which` fails from here to the return of the context; whether there was one. */
-static bool leave_and_return(struct job *job, long which)
+/* Whether an allocation has failed. */
+static bool create_again(struct job *job)
 {
     pami_result_t result;
 
+    while ((result = PAMI_Context_createv(job->client, NULL, 0, job->context, 1)) != PAMI_SUCCESS) {
+        CHECK(result == PAMI_ENOMEM && atomic_load(&refused) != 0);
+        test_sleep(0.01);
+    }
+    atomic_store(&left, -1);
+    test_dispatch(job->context[0], REPORT_ID, on_report, NULL, test_ordered());
+    return atomic_load(&refused) != 0;
+}
+
+/* Allocation number `which` fails from here to the return of the context; whether there was one. */
+static bool leave_and_return(struct job *job, long which)
+{
     test_sleep(0.01); /* the other one's message is under way */
     refuse(false, which, 1);
     CHECK_OK(PAMI_Context_destroyv(job->context, 1));
     test_sleep(0.01);
-    while ((result = PAMI_Context_createv(job->client, NULL, 0, job->context, 1)) != PAMI_SUCCESS)
-        CHECK(result == PAMI_ENOMEM && atomic_load(&refused) != 0);
-    atomic_store(&left, -1);
-    test_dispatch(job->context[0], REPORT_ID, on_report, NULL, test_ordered());
-    return atomic_load(&refused) != 0;
+    return create_again(job);
 }
 
 static void send(struct job *job, const bool *was, size_t bytes)
@@ -201,6 +210,33 @@ static bool run_leaving(long which)
     return was || enough != 0;
 }
 
+/* Both leave and return; allocation number `which` of task 0 fails when it creates its context, to
+ * which the other one's message is under way. */
+static bool run_returning(long which)
+{
+    struct job job;
+    bool was = false;
+
+    begin(&job);
+    CHECK_OK(PAMI_Context_destroyv(job.context, 1));
+    refuse(false, job.task == 0 ? which : -1, 1);
+    if (job.task == 0)
+        test_sleep(0.01);
+    was = create_again(&job);
+    if (job.task == 1) {
+        send(&job, &was, 0);
+        CHECK(last == PAMI_SUCCESS);
+    }
+    WAIT(&job, reported == 1);
+    if (job.task == 0) {
+        send(&job, &was, 0);
+        CHECK(last == PAMI_SUCCESS);
+    }
+    job_linger(&job, 0.001);
+    job_destroy(&job);
+    return was || enough != 0;
+}
+
 /* Allocation number `which` of task 0 fails while messages come, and three behind it: neither can
  * they be taken, nor kept for later. */
 static bool run_receiving(long which)
@@ -239,6 +275,8 @@ int main(void)
         for (long which = 0; run(which, rows[i]); which++)
             CHECK(which < MOST);
     for (long which = 0; run_leaving(which); which++)
+        CHECK(which < MOST);
+    for (long which = 0; run_returning(which); which++)
         CHECK(which < MOST);
     for (long which = 0; run_receiving(which); which++)
         CHECK(which < MOST);

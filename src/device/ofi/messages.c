@@ -110,7 +110,7 @@ static bool serve_closed(struct reception *reception, const struct message *mess
 
     pthread_mutex_lock(&device->lock);
     slot = device->slots[ofi_offset(message->to)];
-    closed = slot != NULL && slot->port == NULL;
+    closed = slot != NULL && slot->port == NULL && !slot->open;
     if (closed)
         fi_cq_read(slot->cq, NULL, 0);
     pthread_mutex_unlock(&device->lock);

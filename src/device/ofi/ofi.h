@@ -284,7 +284,7 @@ struct ofi_slot {
     struct ofi_frame *straight; /* room for a frame that arrived at an odd address */
 
     /* Under device->lock. */
-    bool open;      /* a context is there */
+    bool open;      /* a context is there, or has nearly been */
     uint32_t ended; /* device->ended when it came */
     bool armed;     /* it sleeps, or is about to */
     bool watched;   /* cq_fd is with the reception */

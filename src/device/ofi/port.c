@@ -486,11 +486,26 @@ static bool is_in_use(const struct ofi_device *device)
     return false;
 }
 
+/* No context has come of it, but others may have its name by now: what they send waits for the next
+ * attempt. */
+static void leave_open(struct ofi_slot *slot)
+{
+    set_port(slot, NULL);
+    pthread_mutex_lock(&slot->device->lock);
+    slot->port = NULL;
+    pthread_mutex_unlock(&slot->device->lock);
+}
+
 void ofi_port_close(struct port *base)
 {
     struct ofi_port *port = port_of(base);
     struct ofi_slot *slot = port->slot;
 
+    if (base->unused) {
+        leave_open(slot);
+        free(port);
+        return;
+    }
     pthread_mutex_lock(&slot->device->lock);
     slot->open = false;
     slot->armed = false;
