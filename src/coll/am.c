@@ -123,6 +123,17 @@ static bool refuse(struct context *context, uint32_t origin, const struct am_wir
                         NULL, NULL) != -ENOMEM;
 }
 
+pami_result_t am_not_sent(int error, uint32_t endpoint)
+{
+    if (error == -ENOMEM)
+        return error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory");
+    if (error == -EINVAL)
+        return error_set(PAMI_INVAL, "PAMI_Collective: type or addr: the dispatch function has "
+                                     "named nothing that could be sent");
+    return error_set(PAMI_ERROR, "PAMI_Collective: endpoint %u of task %u has gone", endpoint,
+                     endpoint_task(endpoint));
+}
+
 /* The contribution, or word that there is none: as message_send. */
 static int answer(struct am_part *part)
 {
@@ -138,7 +149,7 @@ static int answer(struct am_part *part)
                             &place, wire.bytes, part_done, part);
     if (sent >= 0 || sent == -ENOMEM)
         return sent;
-    part->result = error_from_errno(sent);
+    part->result = am_not_sent(sent, part->origin);
     return refuse(context, part->origin, &part->wire) ? MESSAGE_SENT : -ENOMEM;
 }
 

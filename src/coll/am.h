@@ -155,6 +155,8 @@ void am_part_dispatch(struct am_part *part, struct group *group, const struct am
 struct am_part *am_part_new(struct am *am, const struct am_wire *wire, uint32_t origin,
                             const void *header, size_t header_bytes);
 void am_part_free(struct am_part *part);
+/* What becomes of a message that message_send has refused, with a text. */
+pami_result_t am_not_sent(int error, uint32_t endpoint);
 
 /* am_start.c */
 void am_start_init(struct am *am);

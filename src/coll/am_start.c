@@ -301,7 +301,7 @@ void am_answer(struct am *am, const struct am_wire *wire, uint32_t origin, const
     else
         place.address = block->data = malloc(wire->bytes + 1);
     if (operation->kind == AM_REDUCE && block->data == NULL)
-        operation->result = PAMI_ENOMEM;
+        operation->result = error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory");
     if (recv != NULL) {
         message_accept(recv, &place, on_block, block);
         return;
@@ -373,7 +373,11 @@ static pami_result_t own_data(struct am_operation *operation)
                     : type_transform(recv->addr, type, recv->offset, block->data, bytes, 0,
                                      operation->bytes, PAMI_DATA_COPY, NULL);
     }
-    return error == 0 ? PAMI_SUCCESS : error == -ENOMEM ? PAMI_ENOMEM : PAMI_INVAL;
+    if (error == -ENOMEM)
+        return error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory");
+    return error == 0 ? PAMI_SUCCESS
+                      : error_set(PAMI_INVAL, "PAMI_Collective: type, offset or data_fn: the "
+                                              "dispatch function named some that do not fit");
 }
 
 static void own_run(pami_context_t context, void *cookie, pami_result_t result)
@@ -443,6 +447,7 @@ static void send_to(struct am_operation *operation, const struct am_arguments *a
     uint32_t endpoint = topology_endpoint(operation->group->topology, rank);
     struct message_place place = {.address = block_of(operation, rank), .type = operation->type};
     bool asks = operation->kind >= AM_GATHER;
+    pami_result_t result = PAMI_SUCCESS;
     int sent;
 
     if (a->header_bytes != 0)
@@ -452,12 +457,14 @@ static void send_to(struct am_operation *operation, const struct am_arguments *a
     sent = message_send(context, endpoint, MESSAGE_AMCOLLECTIVE, message,
                         sizeof(struct am_wire) + a->header_bytes, &place,
                         asks ? 0 : operation->bytes, on_sent, operation);
+    if (sent < 0)
+        result = am_not_sent(sent, endpoint);
     if (sent < 0 && asks) {
         operation->blocks[rank].begun = true;
-        block_there(&operation->blocks[rank], error_from_errno(sent));
+        block_there(&operation->blocks[rank], result);
     }
     if (sent != 0)
-        operation_less(operation, sent < 0 ? error_from_errno(sent) : PAMI_SUCCESS);
+        operation_less(operation, result);
 }
 
 static bool add_own(struct am_operation *operation, const struct am_arguments *a,

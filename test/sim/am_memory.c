@@ -3,7 +3,8 @@
  * for what they contribute, is told, and with the next ones all is right again. While an id is set
  * that messages wait for: they are late, not lost. And while a broadcast arrives, of which nobody
  * would be told: it comes to every member all the same, header and data, also to one that has not
- * used the world before. So does what members contribute, when there is no memory to send it.
+ * used the world before. So does what members contribute, when there is no memory to send it. Who
+ * has none for the operands of a reduction is told, with a text.
  *
  * Run:
  */
@@ -16,6 +17,7 @@ enum {
     /* What is kept of a message is its header, of a length that nothing else has, and 8 bytes. */
     HEADER = 1003,
     BYTES = HEADER + 8,
+    OPERAND = 777,                 /* ints of a reduction */
     ANSWER = 32 + sizeof(int) + 1, /* what is kept of a contribution: words, data, one more */
     LONG = 20000,                  /* of a broadcast that takes several packets */
     /* The first growth of a context's ring of completions: from 64 to 128. */
@@ -51,7 +53,7 @@ static void on_gather(pami_context_t context, void *cookie, const void *header, 
     send->local_fn = initiates[*word] ? on_landed : on_contributed;
 }
 
-static pami_algorithm_t gather_of(pami_client_t client)
+static pami_algorithm_t algorithm_of(pami_client_t client, pami_xfer_type_t type)
 {
     pami_algorithm_t handles[2][16];
     pami_metadata_t metadata[2][16];
@@ -59,11 +61,16 @@ static pami_algorithm_t gather_of(pami_client_t client)
     size_t lengths[2];
 
     CALL(PAMI_Geometry_world(client, &world));
-    CALL(PAMI_Geometry_algorithms_num(world, PAMI_XFER_AMGATHER, lengths));
+    CALL(PAMI_Geometry_algorithms_num(world, type, lengths));
     CHECK(lengths[0] != 0 && lengths[0] + lengths[1] <= 16);
-    CALL(PAMI_Geometry_algorithms_query(world, PAMI_XFER_AMGATHER, handles[0], metadata[0],
-                                        lengths[0], handles[1], metadata[1], lengths[1]));
+    CALL(PAMI_Geometry_algorithms_query(world, type, handles[0], metadata[0], lengths[0],
+                                        handles[1], metadata[1], lengths[1]));
     return handles[0][0];
+}
+
+static pami_algorithm_t gather_of(pami_client_t client)
+{
+    return algorithm_of(client, PAMI_XFER_AMGATHER);
 }
 
 static int words[MEMBERS];
@@ -320,6 +327,59 @@ static void answer_late(uint64_t seed)
     job_destroy(&job);
 }
 
+static void on_reduced(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)cookie;
+    landed++;
+    failed += result == PAMI_ENOMEM && strstr(test_error(), "PAMI_Collective") != NULL;
+}
+
+static void on_reduce(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                      size_t bytes, pami_endpoint_t origin, pami_geometry_t geometry,
+                      pami_data_function *op, pami_recv_t *send)
+{
+    static int operand[OPERAND];
+
+    (void)context, (void)header, (void)header_bytes, (void)origin, (void)geometry;
+    CHECK(bytes == sizeof(operand));
+    *op = PAMI_DATA_SUM;
+    send->addr = operand;
+    send->type = PAMI_TYPE_SIGNED_INT;
+    send->local_fn = cookie != NULL ? on_reduced : NULL;
+}
+
+/* The initiator has none for its own operand, or for those of others, of a byte more. */
+static void reduce(size_t more)
+{
+    static int result[OPERAND], is_initiator;
+    const pami_dispatch_callback_function fn = {.amreduce = on_reduce};
+    const pami_collective_hint_t none = {0};
+    pami_xfer_t xfer = {.cmd.xfer_amreduce = {.dispatch = ID,
+                                              .rcvbuf = result,
+                                              .rtype = PAMI_TYPE_SIGNED_INT,
+                                              .rtypecount = OPERAND,
+                                              .commutative = 1}};
+    pamix_sim_config_t config;
+    struct sim_job job;
+
+    PAMIX_Sim_default(&config);
+    job_create(&job, &config, MEMBERS, 1);
+    for (size_t i = 0; i < job.tasks; i++)
+        CALL(PAMI_AMCollective_dispatch_set(job.context[i],
+                                            algorithm_of(job.client[i], PAMI_XFER_AMREDUCE), ID, fn,
+                                            i == 0 ? &is_initiator : NULL, none));
+    xfer.algorithm = algorithm_of(job.client[0], PAMI_XFER_AMREDUCE);
+    CHECK(PAMI_Put(NULL, NULL) != PAMI_SUCCESS); /* has another text */
+    landed = failed = 0;
+    CALL(PAMI_Collective(job.context[0], &xfer));
+    no_memory.bytes = sizeof(result) + more;
+    no_memory.one_in = 1;
+    job_settle(&job);
+    no_memory.one_in = 0;
+    CHECK(landed == 1 && failed == 1);
+    job_destroy(&job);
+}
+
 int main(int argc, char **argv)
 {
     struct test_arguments given = test_arguments(argc, argv, 60);
@@ -330,6 +390,8 @@ int main(int argc, char **argv)
     }
     be_late();
     broadcast_all();
+    reduce(0);
+    reduce(1);
     for (uint64_t i = 0; i < given.seeds; i++) {
         run(given.seed + i);
         answer_late(given.seed + i);
