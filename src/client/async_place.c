@@ -95,14 +95,22 @@ static void collect(hwloc_topology_t topology, hwloc_const_cpuset_t own, hwloc_b
     places->bound = places->count != 0;
 }
 
+/* Where the system does not say at all, hwloc asks for ever, with larger and larger masks. */
+static bool is_placed(hwloc_topology_t topology, hwloc_bitmap_t own)
+{
+    cpu_set_t mine;
+
+    return (sched_getaffinity(0, sizeof(mine), &mine) == 0 || errno == EINVAL) &&
+           hwloc_get_cpubind(topology, own, HWLOC_CPUBIND_THREAD) == 0;
+}
+
 static void find_nearest(struct client *client, struct async_places *places)
 {
     hwloc_topology_t topology = machine_topology();
     hwloc_bitmap_t own = hwloc_bitmap_alloc();
     hwloc_bitmap_t spare = hwloc_bitmap_alloc();
 
-    if (topology != NULL && own != NULL && spare != NULL &&
-        hwloc_get_cpubind(topology, own, HWLOC_CPUBIND_THREAD) == 0 &&
+    if (topology != NULL && own != NULL && spare != NULL && is_placed(topology, own) &&
         hwloc_get_nbobjs_inside_cpuset_by_type(topology, own, HWLOC_OBJ_CORE) <= 1) {
         find_free(client, topology, own, spare);
         collect(topology, own, spare, places);

@@ -13,6 +13,7 @@
  * Run: tasks=2 args="EPERM memfd_create api/put"
  * Run: tasks=4 nodes=2 args="ENOSYS memfd_create api/mem"
  * Run: tasks=2 args="EPERM membarrier,futex_waitv,sched_setaffinity api/async_progress"
+ * Run: tasks=2 args="EPERM sched_getaffinity api/async_progress"
  * Run: tasks=1 args="ENOSYS membarrier api/async_blind"
  * Run: tasks=2 args="ENOSYS membarrier,futex_waitv,mbind,get_mempolicy,getcpu api/async_progress"
  */
@@ -50,6 +51,7 @@ static const struct call calls[] = {
     {"mbind", SYS_mbind},
     {"get_mempolicy", SYS_get_mempolicy},
     {"getcpu", SYS_getcpu},
+    {"sched_getaffinity", SYS_sched_getaffinity},
     {"sched_setaffinity", SYS_sched_setaffinity},
     {"madvise", SYS_madvise},
     {"memfd_create", SYS_memfd_create},
