@@ -230,7 +230,9 @@ int shm_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
     error = shm_watch_member(port, (uint32_t)index);
     if (error != 0)
         return error;
-    inbox = segment_inbox(device->segment, (uint32_t)index, endpoint >> 24);
+    inbox = segment_take_inbox(device->segment, (uint32_t)index, endpoint >> 24, true);
+    if (inbox == NULL)
+        return -ENOMEM;
     is_over = (how & PATH_SAME_LIFE) && is_ahead(port, (uint32_t)index);
     if (!(how & PATH_EVEN_CLOSED) && (is_over || has_left(port, inbox, (uint32_t)index)))
         return -EPIPE;

@@ -73,12 +73,14 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
 {
     struct shm_device *device = container_of(base, struct shm_device, device);
     struct segment *segment = device->segment;
-    struct inbox *inbox = segment_inbox(segment, segment->self, params->offset);
+    struct inbox *inbox = segment_take_inbox(segment, segment->self, params->offset, true);
     struct shm_port *port = calloc(1, sizeof(*port));
     int error;
 
-    if (port == NULL)
+    if (port == NULL || inbox == NULL) {
+        free(port);
         return -ENOMEM;
+    }
     port->port = (struct port){
         .ops = base->ops, .device = base, .params = *params, .sleep_us = shm_sleep_longest(device)};
     port->device = device;

@@ -27,7 +27,7 @@
 #include "util/option.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x70616d6973656731)
-#define SEGMENT_VERSION 9u
+#define SEGMENT_VERSION 10u
 
 /* Slots and chunks by default: shared among few tasks the rings are deep, among many they are
  * short, so that a task that has talked to all of 64 keeps to a few MiB. Chunks are small and
@@ -132,8 +132,43 @@ static void layout_init(struct segment_layout *layout, const struct segment_para
     layout->file_bytes = layout->bytes + layout->members * layout->heap_stride;
 }
 
-/* Where the kernel gives no memory file: one without a name. The directory may be small, and who
- * touches more than there is dies by that, so the heaps are to fit. */
+static int take_pages(int fd, uint64_t offset, size_t bytes)
+{
+    int result;
+
+    do
+        result = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+    while (result != 0 && errno == EINTR);
+    return result != 0 && errno == ENOSPC ? -ENOSPC : 0;
+}
+
+int segment_back(const struct segment *segment, uint64_t offset, size_t bytes)
+{
+    return segment->layout.backed != 0 ? take_pages(segment_file(segment), offset, bytes) : 0;
+}
+
+struct inbox *segment_take_inbox(const struct segment *segment, uint32_t member, uint32_t context,
+                                 bool whole)
+{
+    struct inbox *inbox = segment_inbox(segment, member, context);
+    size_t bytes = whole ? segment->layout.context_stride : sizeof(*inbox);
+
+    return segment_back(segment, (uint64_t)((char *)inbox - segment->base), bytes) == 0 ? inbox
+                                                                                        : NULL;
+}
+
+/* The header page, and those of facts. */
+static int take_first_pages(const struct segment_layout *layout, int fd)
+{
+    int error = take_pages(fd, 0, SEGMENT_PAGE);
+
+    for (uint32_t i = 0; i < layout->members && error == 0; i++)
+        error = take_pages(fd, SEGMENT_PAGE + i * layout->member_stride, SEGMENT_PAGE);
+    return error;
+}
+
+/* Where the kernel gives no memory file: one without a name. The directory may be small, so the
+ * heaps are to fit, and others may fill it later. */
 static int open_nameless(struct segment_layout *layout)
 {
     int fd = open("/dev/shm", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -152,6 +187,7 @@ static int open_nameless(struct segment_layout *layout)
     if (layout->heap_stride > room)
         layout->heap_stride = room;
     layout->file_bytes = layout->bytes + layout->members * layout->heap_stride;
+    layout->backed = 1;
     return fd;
 }
 
@@ -172,6 +208,7 @@ static int make_file(struct segment_layout *layout)
         return -errno;
     header = *layout; /* with threads sanitized gcc takes *layout for its first field */
     if (ftruncate(fd, (off_t)layout->file_bytes) != 0 ||
+        (layout->backed != 0 && take_first_pages(layout, fd) != 0) ||
         pwrite(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header)) {
         int error = errno != 0 ? -errno : -EIO;
 

@@ -35,6 +35,7 @@ struct segment_layout {
     uint32_t chunk_bytes; /* payload of a chunk */
     uint64_t chunk_stride;
     uint32_t lanes;        /* per inbox */
+    uint32_t backed;       /* not 0: pages are taken before they are touched, see segment_back */
     uint64_t inbox_offset; /* of a context's first byte; the others follow in this order */
     uint64_t joint_offset;
     uint64_t lane_offset;
@@ -133,6 +134,17 @@ void *segment_reserve(size_t bytes);
 /* Maps a part of the file, over `fixed` if that is not NULL. Pages come when they are touched, even
  * in a program that has locked all its memory. 0 or negative errno. */
 int segment_map(int fd, uint64_t offset, size_t bytes, void *fixed, void **mapped);
+
+/*
+ * Takes the pages of a part of the file before they are touched, where the file is in a directory
+ * that others may fill: who touches a page that there is no room for dies by that. 0 or -ENOSPC.
+ */
+int segment_back(const struct segment *segment, uint64_t offset, size_t bytes);
+
+/* The inbox of a context, with its pages, and those of all that the context has if `whole`; NULL:
+ * there is no room for them. */
+struct inbox *segment_take_inbox(const struct segment *segment, uint32_t member, uint32_t context,
+                                 bool whole);
 
 static inline struct segment_member *segment_member(const struct segment *segment, uint32_t index)
 {

@@ -160,7 +160,10 @@ int shared_heap_alloc(struct shared_heap *heap, size_t bytes, size_t alignment, 
         warn_full(heap, bytes);
     if (error != 0)
         return error;
-    error = make_usable(heap, offset + bytes);
+    error = segment_back(heap->segment,
+                         (uint64_t)file_offset(heap->segment, heap->segment->self) + offset, bytes);
+    if (error == 0)
+        error = make_usable(heap, offset + bytes);
     if (error != 0) {
         heap_free(heap->allocator, offset);
         return error;

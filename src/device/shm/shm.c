@@ -84,10 +84,14 @@ static void shm_leave(struct device *base)
     struct segment *segment = device->segment;
 
     atomic_store_explicit(&segment_member(segment, segment->self)->left, 1, memory_order_release);
-    for (uint32_t i = 0; i < segment->layout.contexts; i++)
+    for (uint32_t i = 0; i < segment->layout.contexts; i++) {
+        struct inbox *inbox = NULL;
+
         if ((device->open >> i & 1) == 0)
-            atomic_store_explicit(&segment_inbox(segment, segment->self, i)->closed, 1,
-                                  memory_order_release);
+            inbox = segment_take_inbox(segment, segment->self, i, false);
+        if (inbox != NULL)
+            atomic_store_explicit(&inbox->closed, 1, memory_order_release);
+    }
 }
 
 extern const struct device_ops shm_device_ops;
