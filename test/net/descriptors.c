@@ -1,6 +1,7 @@
 /*
  * A program that has no descriptors left, while somebody knocks at its door: the library's thread
- * cannot let anybody in, and leaves the processor to others until it can. Messages go on.
+ * cannot let anybody in, and leaves the processor to others until it can. Messages go on. Contexts
+ * cannot be made meanwhile, which says why, and can be afterwards.
  *
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi"
  */
@@ -49,7 +50,15 @@ static double processor_time(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void knock(void)
+static void fail_to_create(pami_client_t client)
+{
+    pami_context_t context;
+
+    CHECK_REFUSED(PAMI_Context_createv(client, NULL, 0, &context, 1), PAMI_ERROR, strerror(EMFILE));
+}
+
+/* Another client has no contexts yet. */
+static void knock(pami_client_t other)
 {
     const struct rlimit few = {DESCRIPTORS, DESCRIPTORS};
     struct sockaddr_in address = door();
@@ -60,6 +69,7 @@ static void knock(void)
     while ((copies[count] = dup(stranger)) >= 0)
         count++;
     CHECK(errno == EMFILE);
+    fail_to_create(other);
     CHECK(connect(stranger, (struct sockaddr *)&address, sizeof address) == 0);
     spent = processor_time();
     test_sleep(rest);
@@ -73,15 +83,18 @@ static void knock(void)
 
 int main(void)
 {
-    struct job job;
+    struct job job, other;
 
     job_create_client(&job, "descriptors");
     need_module();
     job_create_contexts(&job, 1);
+    job_create_client(&other, "others");
     job_barrier(&job);
     if (job.task == 0)
-        knock();
+        knock(other.client);
     job_barrier(&job);
+    job_create_contexts(&other, 1);
+    job_finish(&other);
     job_finish(&job);
     return 0;
 }

@@ -25,11 +25,11 @@
 #define FILES_CONTEXT 2u
 #define FILES_PROGRAM 512u
 
-/* A call of libfabric that failed; named in the log, once. */
+/* A call of libfabric that failed; named in the log, once. What is lacking the program can give. */
 static int failed(const char *call, long error)
 {
     log_error("ofi: %s: %s", call, fi_strerror((int)-error));
-    return error == -FI_ENOMEM ? -ENOMEM : -EIO;
+    return error == -FI_ENOMEM || ofi_is_lack((int)-error) ? (int)error : -EIO;
 }
 
 /*
