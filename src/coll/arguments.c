@@ -59,9 +59,8 @@ static pami_result_t arguments_type(const struct reading *r, const struct side *
     return PAMI_SUCCESS;
 }
 
-/* Not empty. */
-static pami_result_t arguments_buffer(const struct reading *r, const struct side *side,
-                                      const struct type *type)
+pami_result_t arguments_buffer(const struct reading *r, const struct side *side,
+                               const struct type *type)
 {
     if (arguments_in_place(side->buffer))
         return arguments_wrong(r, side->buffer_name, "PAMI_IN_PLACE is not for this buffer");

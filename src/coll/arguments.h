@@ -46,6 +46,10 @@ pami_result_t arguments_count(const struct reading *r, const struct side *side,
                               const struct type *type, size_t count, uint64_t *bytes);
 void arguments_map(struct area_map *map, void *base, struct type *type);
 
+/* A side that is not empty has a buffer. */
+pami_result_t arguments_buffer(const struct reading *r, const struct side *side,
+                               const struct type *type);
+
 /* A buffer of one block, or of one equal block per member. */
 pami_result_t arguments_regular(struct reading *r, struct area_map *map, const struct side *side,
                                 enum blocks blocks, uint64_t *bytes);

@@ -24,12 +24,14 @@ static pami_result_t read_operator(struct reading *r, const struct reduction *fr
     if (operator_is_user(from->op)) {
         to->commutative = from->commutative != 0;
         to->element = (uint32_t)type_atom(type);
-        return PAMI_SUCCESS;
+    } else {
+        to->commutative = true;
+        to->element = (uint32_t)type_kind_size(to->kind);
+        if (bytes != 0 && operator_check(from->op, to->kind) != 0)
+            return arguments_wrong(r, "op", "means nothing for the elements of stype");
     }
-    to->commutative = true;
-    to->element = (uint32_t)type_kind_size(to->kind);
-    if (bytes != 0 && operator_check(from->op, to->kind) != 0)
-        return arguments_wrong(r, "op", "means nothing for the elements of stype");
+    if (bytes % to->element != 0) /* in place, by the other side's count */
+        return arguments_wrong(r, "rtypecount", "no whole elements of stype");
     return PAMI_SUCCESS;
 }
 
@@ -138,14 +140,13 @@ pami_result_t arguments_reduce_scatter(struct reading *r, const pami_collective_
     struct collective *to = r->to;
     uint32_t size = r->group->size;
     bool in_place = arguments_in_place(x->sndbuf), nothing;
-    const struct side from = {"sndbuf",
-                              "stype",
-                              "rcounts",
-                              in_place ? x->rcvbuf : x->sndbuf,
-                              in_place ? x->rtype : x->stype,
-                              0,
-                              x->rcounts,
-                              NULL};
+    const struct side from = {
+        .buffer_name = in_place ? "rcvbuf" : "sndbuf",
+        .count_name = "rcounts",
+        .buffer = in_place ? x->rcvbuf : x->sndbuf,
+        .type = in_place ? x->rtype : x->stype,
+    };
+    const struct side where = {.buffer_name = "rcvbuf", .buffer = x->rcvbuf};
     const struct reduction operator= {
         .op = x->op, .cookie = x->data_cookie, .commutative = x->commutative};
     struct type *type, *into, *source;
@@ -181,10 +182,14 @@ pami_result_t arguments_reduce_scatter(struct reading *r, const pami_collective_
     to->send_bytes = to->lists;
     to->recv_bytes = to->lists;
     source = in_place ? into : type;
-    if (from.buffer == NULL && to->bytes != 0 && type_is_contiguous(source))
-        return arguments_wrong(r, "sndbuf", "NULL");
-    if (x->rcvbuf == NULL && to->own_bytes != 0 && type_is_contiguous(into))
-        return arguments_wrong(r, "rcvbuf", "NULL");
+    if ((in_place ? to->bytes : to->own_bytes) != 0 && type_data_size(into) == 0)
+        return arguments_wrong(r, "rtype", "holds no data");
+    if (to->bytes != 0)
+        result = arguments_buffer(r, &from, source);
+    if (result == PAMI_SUCCESS && to->own_bytes != 0)
+        result = arguments_buffer(r, &where, into);
+    if (result != PAMI_SUCCESS)
+        return result;
     arguments_map(&to->send, from.buffer, source);
     to->send.blocks = BLOCKS_PACKED;
     to->send.starts = starts;

@@ -83,6 +83,11 @@ static void reductions(struct job *job)
     BAD(op, PAMI_DATA_NOOP, "op");
     BAD(op, PAMI_DATA_MAXLOC, "op");
 #undef BAD
+    cmd.xfer_allreduce = good;
+    cmd.xfer_allreduce.sndbuf = PAMI_IN_PLACE;
+    cmd.xfer_allreduce.rtype = PAMI_TYPE_BYTE;
+    cmd.xfer_allreduce.rtypecount = 6;
+    REFUSED(PAMI_XFER_ALLREDUCE, cmd, "rtypecount");
     CHECK_OK(PAMI_Type_destroy(&open));
 }
 
@@ -135,6 +140,17 @@ static void out_of_place(struct job *job)
     cmd.xfer_allgatherv = (pami_allgatherv_t){(char *)numbers, PAMI_TYPE_BYTE, 1,     PAMI_IN_PLACE,
                                               PAMI_TYPE_BYTE,  ones,           places};
     REFUSED(PAMI_XFER_ALLGATHERV, cmd, "PAMI_IN_PLACE");
+    for (int i = 0; i < 2; i++) {
+        cmd.xfer_reduce_scatter =
+            (pami_reduce_scatter_t){.sndbuf = i == 0 ? (char *)numbers : PAMI_IN_PLACE,
+                                    .stype = PAMI_TYPE_SIGNED_INT,
+                                    .stypecount = job->tasks,
+                                    .rcvbuf = PAMI_IN_PLACE,
+                                    .rtype = PAMI_TYPE_SIGNED_INT,
+                                    .rcounts = ones,
+                                    .op = PAMI_DATA_SUM};
+        REFUSED(PAMI_XFER_REDUCE_SCATTER, cmd, "PAMI_IN_PLACE");
+    }
     if (other == job->task)
         return;
     cmd.xfer_gather = (pami_gather_t){job_endpoint(job, other, 0),
@@ -200,9 +216,12 @@ static void no_blocks(struct job *job)
     algorithms_free(&all);
 }
 
-/* A type without data makes a call without data, whatever the count. */
+/* A type without data makes a call without data, whatever the count; but the result of a
+ * reduce_scatter, which has no count of its own, does not fit into it. */
 static void no_data(struct job *job)
 {
+    size_t ones[64];
+    pami_collective_t cmd;
     struct told told;
     pami_xfer_t xfer;
     pami_type_t type;
@@ -215,6 +234,16 @@ static void no_data(struct job *job)
     xfer = coll_xfer(algorithm_of(world_of(job), PAMI_XFER_ALLGATHER), &told);
     xfer.cmd.xfer_allgather = (pami_allgather_t){NULL, type, 3, (char *)numbers, PAMI_TYPE_BYTE, 0};
     coll_run(job, job->context[0], &xfer);
+    for (size_t i = 0; i < job->tasks; i++)
+        ones[i] = 1;
+    cmd.xfer_reduce_scatter = (pami_reduce_scatter_t){.sndbuf = (char *)numbers,
+                                                      .stype = PAMI_TYPE_SIGNED_INT,
+                                                      .stypecount = job->tasks,
+                                                      .rcvbuf = (char *)(numbers + 32),
+                                                      .rtype = type,
+                                                      .rcounts = ones,
+                                                      .op = PAMI_DATA_SUM};
+    REFUSED(PAMI_XFER_REDUCE_SCATTER, cmd, "rtype");
     CHECK_OK(PAMI_Type_destroy(&type));
 }
 
