@@ -42,16 +42,15 @@ struct algorithm {
     const char *description; /* one sentence */
     const struct schedule_ops *schedule;
     unsigned needs;
-    uint32_t radix;       /* 0: has none */
-    uint64_t segment;     /* preset of shape.segment: SEGMENT_* or bytes */
-    uint32_t window;      /* preset of shape.window */
-    enum message_way way; /* who moves the data of its messages */
-    uint32_t size_max;    /* members it is sensible for, 0: any; a matter of speed, not of right */
-    bool slices;          /* hierarchies: several leaders of each domain work at once */
-    bool direct;          /* hierarchies: no leaders */
-    bool voices;          /* hierarchies: who comes last speaks for its domain */
-    bool aggregated;      /* hierarchies: leaders by aggregation nodes */
-    bool tree;            /* shared memory: along a tree, whatever the number of members */
+    uint32_t radix;                /* 0: has none */
+    uint64_t segment;              /* preset of shape.segment: SEGMENT_* or bytes */
+    uint32_t window;               /* preset of shape.window */
+    enum message_way way;          /* who moves the data of its messages */
+    bool slices;                   /* hierarchies: several leaders of each domain work at once */
+    bool direct;                   /* hierarchies: no leaders */
+    bool voices;                   /* hierarchies: who comes last speaks for its domain */
+    bool aggregated;               /* hierarchies: leaders by aggregation nodes */
+    bool tree;                     /* shared memory: along a tree, whatever the number of members */
     algorithm_make_function *make; /* instead of a schedule: makes the machine (machine.h) */
 };
 

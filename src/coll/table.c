@@ -268,7 +268,7 @@ const struct algorithm algorithm_table[] = {
      "Blocks travel by powers of two, many in one message: log(n) messages.",
      .schedule = &alltoall_bruck},
     {PAMI_XFER_ALLTOALLV, "Sparse", "As Spread, but only with those who have something.",
-     .schedule = &alltoall_sparse, .window = SPREAD, .size_max = 64},
+     .schedule = &alltoall_sparse, .window = SPREAD},
     {PAMI_XFER_ALLTOALLV, "Spread",
      "Everybody sends to the members after it and receives from those before, many at once.",
      .schedule = &alltoall_spread, .window = SPREAD},
