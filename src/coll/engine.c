@@ -33,15 +33,16 @@ static uint64_t whole_elements(uint64_t bytes, uint32_t element)
     return bytes - rest;
 }
 
+/* Halves are of each message, which a schedule knows. */
 static uint64_t segment_of(const struct algorithm *row, const struct collective *collective)
 {
     uint64_t bytes = row->segment;
 
+    if (bytes == SEGMENT_WHOLE || bytes == SEGMENT_DYNAMIC)
+        return bytes;
     if (bytes == SEGMENT_STATIC)
         bytes = option_bytes(OPT_COLL_SEGMENT);
-    else if (bytes == SEGMENT_DYNAMIC)
-        bytes = collective->bytes > 8192 ? (collective->bytes + 1) / 2 : 0;
-    return bytes == SEGMENT_WHOLE ? 0 : whole_elements(bytes, collective->element);
+    return whole_elements(bytes, collective->element);
 }
 
 /* Whether blocks follow one another: equal ones with sizes may not fill their places. */
