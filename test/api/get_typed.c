@@ -2,7 +2,8 @@
  * PAMI_Get_typed: the stream of data bytes of a layout at the target comes into a local layout.
  * Both types are handles of the origin. Layouts repeat, end anywhere, overlap (the remote one), run
  * downwards; gaps stay untouched, also where pieces and gaps are of many lengths, up to more than
- * is read at once. The types may be destroyed as soon as the call has returned.
+ * is read at once, and where the node shares the target's memory. The types may be destroyed as
+ * soon as the call has returned.
  *
  * Run: tasks=1,2,3,8
  * Run: tasks=2,5 nodes=2
@@ -45,7 +46,7 @@ static void batch(size_t number)
     for (size_t i = 0; i < EACH; i++) {
         struct rma_typed theirs = rma_typed_random(seed_of(previous, number, i), most);
 
-        source[i] = test_alloc(theirs.from.room);
+        source[i] = rma_window(&job, i, theirs.from.room);
         test_fill(source[i], theirs.from.room, theirs.seed, 0);
         rma_typed_free(&theirs);
     }
@@ -70,7 +71,7 @@ static void batch(size_t number)
     }
     job_barrier(&job);
     for (size_t i = 0; i < EACH; i++) {
-        free(source[i]);
+        rma_window_free(&job, i, source[i]);
         free(target[i]);
     }
     free(all);

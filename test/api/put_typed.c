@@ -1,8 +1,8 @@
 /*
  * PAMI_Put_typed: the stream of data bytes of one layout goes into another one. Both types are the
  * origin's own handles. Layouts repeat, end anywhere, overlap (the source's), run downwards; gaps
- * stay untouched. The types may be destroyed as soon as the call has returned. Predefined types are
- * types. A type without data cannot move any.
+ * stay untouched, also where the node shares the target's memory. The types may be destroyed as
+ * soon as the call has returned. Predefined types are types. A type without data cannot move any.
  *
  * Run: tasks=1,2,3,8
  * Run: tasks=2,5 nodes=2
@@ -43,7 +43,8 @@ static void batch(size_t number)
 
     for (size_t i = 0; i < EACH; i++) {
         theirs[i] = rma_typed_random(seed_of(previous, number, i), most_of(number));
-        window[i] = memset(test_alloc(theirs[i].to.room), RMA_GUARD_BYTE, theirs[i].to.room);
+        window[i] = rma_window(&job, i, theirs[i].to.room);
+        memset(window[i], RMA_GUARD_BYTE, theirs[i].to.room);
     }
     rma_share(&job, window, sizeof window, all);
     for (size_t i = 0; i < EACH; i++) {
@@ -66,7 +67,7 @@ static void batch(size_t number)
         rma_typed_verify(&theirs[i], window[i], seed_of(previous, number, i));
         rma_typed_free(&theirs[i]);
         rma_typed_free(&mine[i]);
-        free(window[i]);
+        rma_window_free(&job, i, window[i]);
         free(source[i]);
     }
     free(all);

@@ -12,6 +12,8 @@
 #include "rma.h"
 #include "shapes.h"
 
+#include <pamix.h>
+
 struct rma_layout {
     struct shape shape;
     pami_type_t type;
@@ -123,6 +125,25 @@ static inline void rma_typed_verify(const struct rma_typed *t, const unsigned ch
             FAIL("seed %llu, %zu data bytes: byte %zu of the target is %02x instead of %02x",
                  (unsigned long long)seed, t->bytes, i, memory[i], expected[i]);
     free(expected);
+}
+
+/* Memory of the target for the i-th transfer: every third in the heap that its node shares. */
+static inline unsigned char *rma_window(const struct job *job, size_t i, size_t bytes)
+{
+    void *shared;
+
+    if (i % 3 != 2)
+        return test_alloc(bytes);
+    CHECK_OK(PAMIX_Mem_alloc(job->client, bytes, 0, PAMIX_MEM_LOCAL, &shared));
+    return shared;
+}
+
+static inline void rma_window_free(const struct job *job, size_t i, unsigned char *window)
+{
+    if (i % 3 != 2)
+        free(window);
+    else
+        CHECK_OK(PAMIX_Mem_free(job->client, window));
 }
 
 /* Some of the predefined types, as contiguous layouts. */
