@@ -66,8 +66,8 @@ pami_result_t PAMIX_Mem_alloc(pami_client_t handle, size_t bytes, size_t alignme
     view_of(client, client->core.task, &view);
     return error_set(PAMI_ENOMEM,
                      "PAMIX_Mem_alloc: bytes: the heap of %zu bytes has no room for %zu more; "
-                     "PAMI_HEAP_BYTES sets its size, as far as ulimit -f and, where the kernel "
-                     "has no memory files, /dev/shm allow",
+                     "PAMI_HEAP_BYTES sets its size, as far as ulimit -f and -v and, where the "
+                     "kernel has no memory files, /dev/shm allow",
                      view.bytes, bytes);
 }
 
