@@ -118,9 +118,6 @@ static pami_result_t row_of(const struct group *group, pami_algorithm_t handle,
     *row = algorithm_handle_row(handle);
     if (*row == NULL) {
         *row = select_row(&group->context->coll->rows->select, group, collective);
-        if (*row == NULL)
-            return error_set(PAMI_ERROR, "PAMI_Collective: %s: no algorithm is built in",
-                             collective_name(collective->type));
         return PAMI_SUCCESS;
     }
     unmet = (*row)->needs != 0 ? algorithm_unmet(*row, collective, group) : 0;

@@ -160,10 +160,6 @@ static int bind_part(struct composed *composed, uint32_t stage, uint32_t part, u
     if (*machine != NULL)
         return (*machine)->ops->reset(*machine, &to);
     row = select_row_of_messages(&group->context->coll->rows->select, group, &to);
-    if (row == NULL) {
-        collective_release(&to);
-        return -ENOMEM;
-    }
     return machine_make(group, row, &to, machine);
 }
 

@@ -44,10 +44,6 @@ static struct machine *make(struct group *group, struct collective *collective)
         select_row_of_messages(&group->context->coll->rows->select, group, collective);
     struct machine *machine;
 
-    if (row == NULL) {
-        collective_release(collective);
-        return NULL;
-    }
     return machine_make(group, row, collective, &machine) == 0 ? machine : NULL;
 }
 

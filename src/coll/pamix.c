@@ -112,8 +112,6 @@ static pami_result_t choose_row(struct user *user, const struct collective *coll
         row = user->row;
     else if (row == NULL)
         row = select_row_of_one_run(&user->context->coll->rows->select, user->group, collective);
-    if (row == NULL)
-        return error_set(PAMI_ERROR, "PAMIX_Machine_reset: no algorithm is built in");
     /* Their runs have parts in arenas of several levels, or take credits in the order of calls. */
     if (row->needs & (NEEDS_LEVELS | NEEDS_ORDER))
         return error_set(PAMI_INVAL,

@@ -375,20 +375,6 @@ static uint64_t select_bytes(const struct collective *collective, uint32_t membe
     }
 }
 
-/* What to fall back on: any row that works here, the earliest of the table. */
-static const struct algorithm *any_row(const struct collective *collective,
-                                       const struct group *group)
-{
-    for (size_t i = 0; i < algorithm_count; i++) {
-        const struct algorithm *row = &algorithm_table[i];
-
-        if (row->type == collective->type && row->make == NULL &&
-            algorithm_unmet(row, collective, group) == 0)
-            return row;
-    }
-    return NULL;
-}
-
 static bool nodes_fit(const struct choice *choice, const struct group *group)
 {
     bool one = group_on_one_node(group), network = group_over_network(group);
@@ -439,14 +425,13 @@ static const struct algorithm *first_choice(const struct select_table *table,
                                             bool one_run)
 {
     const struct choice *choice = table->list.choices + table->first[collective->type];
-    const struct choice *end = table->list.choices + table->first[collective->type + 1];
     uint64_t bytes = select_bytes(collective, group->size);
 
-    for (; choice < end; choice++)
-        if ((!one_run || choice->row->make == NULL || choice->row->make == shared_make) &&
-            try_choice(choice, collective, group, bytes, messages) == SELECT_TAKEN)
-            return choice->row;
-    return any_row(collective, group);
+    /* The last one of each type is taken in any case. */
+    while ((one_run && choice->row->make != NULL && choice->row->make != shared_make) ||
+           try_choice(choice, collective, group, bytes, messages) != SELECT_TAKEN)
+        choice++;
+    return choice->row;
 }
 
 const struct algorithm *select_row(const struct select_table *table, const struct group *group,

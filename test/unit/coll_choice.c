@@ -459,13 +459,38 @@ static void same_as_auto(void **state)
     select_table_finish(&table);
 }
 
+/* Whatever the arguments and the members, Auto finds a row: the last one of a type is a schedule
+ * that needs nothing. */
+static void last_resorts(void **state)
+{
+    struct select_table table;
+
+    (void)state;
+    assert_int_equal(select_table_init(&table, NULL, true), 0);
+    for (int type = 0; type < PAMI_XFER_COUNT; type++) {
+        const struct choice *last = &table.list.choices[table.first[type + 1] - 1];
+
+        if (choice_type(collective_name((pami_xfer_type_t)type), NULL) < 0)
+            continue;
+        assert_true(table.first[type] != table.first[type + 1]);
+        assert_true(last->row->make == NULL && last->row->needs == 0);
+        assert_true(last->nodes == NODES_ANY && last->bytes_min == 0 && last->members_min == 1);
+        assert_true(last->bytes_max == CHOICE_BYTES_MAX);
+        assert_true(last->members_max == CHOICE_MEMBERS_MAX);
+    }
+    select_table_finish(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges),   cmocka_unit_test(good_lines), cmocka_unit_test(bad_lines),
-        cmocka_unit_test(files),    cmocka_unit_test(order),      cmocka_unit_test(questions),
-        cmocka_unit_test(networks), cmocka_unit_test(pairs),      cmocka_unit_test(one_on_each),
-        cmocka_unit_test(uneven),   cmocka_unit_test(two_trees),  cmocka_unit_test(same_as_auto),
+        cmocka_unit_test(ranges),       cmocka_unit_test(good_lines),
+        cmocka_unit_test(bad_lines),    cmocka_unit_test(files),
+        cmocka_unit_test(order),        cmocka_unit_test(questions),
+        cmocka_unit_test(networks),     cmocka_unit_test(pairs),
+        cmocka_unit_test(one_on_each),  cmocka_unit_test(uneven),
+        cmocka_unit_test(two_trees),    cmocka_unit_test(same_as_auto),
+        cmocka_unit_test(last_resorts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
