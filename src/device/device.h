@@ -312,8 +312,8 @@ struct device_ops {
      * Sleeping, in this order: arm (from now on a sender wakes the port), a last look by the
      * caller at everything it waits for, then sleep or disarm. wake may be called by any thread of
      * this process. A context sleeps on its first port; the others are armed, and call params.wake
-     * when something has come or say by sleep_us how long a sleep may be. NULL: the device cannot
-     * sleep, its contexts poll.
+     * when something has come or say by sleep_us how long a sleep may be. Devices whose ports are
+     * never the first have no sleep and no wake.
      *   light  a sender that is just sending may miss it: for sleeps that are short. Else arm has
      *          made everybody see it, which disturbs those that compute.
      */

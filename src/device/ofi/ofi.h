@@ -532,8 +532,6 @@ bool ofi_pending(struct port *port);
 bool ofi_stalled(struct port *port);
 void ofi_arm(struct port *port, bool light);
 void ofi_disarm(struct port *port);
-void ofi_sleep(struct port *port, uint64_t microseconds);
-void ofi_wake(struct port *port);
 void ofi_tend(struct port *port, void (*gone)(void *context, uint32_t endpoint));
 bool ofi_settled(struct port *port);
 bool ofi_slot_has_arrivals(struct ofi_slot *slot); /* a look into the queue */

@@ -1,13 +1,10 @@
 /*
- * Sleeping contexts. A context sleeps on its first port, which is shared memory nearly always;
- * while it does, the reception watches the descriptor of the slot's completion queue, and wakes
- * the context when something comes. Where a queue has no descriptor, or one that always says yes,
- * sleeps are short instead.
+ * Sleeping contexts. A context sleeps on its first port, which is shared memory; while it does, the
+ * reception watches the descriptor of the slot's completion queue, and wakes the context when
+ * something comes. Where a queue has no descriptor, or one that always says yes, sleeps are short
+ * instead.
  */
 #include <sys/epoll.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "device/ofi/ofi.h"
 
@@ -70,20 +67,4 @@ void ofi_disarm(struct port *base)
     ofi_slot_rouse(slot);
     if (base->sleep_us == 0)
         reception_watch(slot->device->reception, slot, false);
-}
-
-/* Only where no other device is, which is not worth a descriptor. */
-void ofi_sleep(struct port *base, uint64_t microseconds)
-{
-    struct timespec pause = {.tv_nsec = BLIND_SLEEP_US * 1000};
-
-    (void)base;
-    if (microseconds < BLIND_SLEEP_US)
-        pause.tv_nsec = (long)microseconds * 1000;
-    syscall(SYS_nanosleep, &pause, NULL); /* no cancellation point */
-}
-
-void ofi_wake(struct port *base)
-{
-    (void)base;
 }
