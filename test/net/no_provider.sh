@@ -27,6 +27,8 @@ told() {
 told 'no usable libfabric provider on 127.0.0.1, FI_PROVIDER=nonsense: ' FI_PROVIDER=nonsense
 told 'no usable libfabric provider on 127.0.0.1, PAMI_OFI_PROVIDER=nonsense: ' \
     PAMI_OFI_PROVIDER=nonsense
+told 'no usable libfabric provider on 127.0.0.1, PAMI_OFI_DOMAIN=nonsense: ' \
+    PAMI_OFI_DOMAIN=nonsense
 told "PAMI_OFI_INTERFACE: no interface that is up has the name or address 'nonsense'" \
     PAMI_OFI_INTERFACE=nonsense
 told /nonsense/pami-ofi.so PAMI_MODULE_DIR=/nonsense

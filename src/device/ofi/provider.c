@@ -357,6 +357,7 @@ int ofi_provider_choose(struct ofi_device *device, char *why, size_t size)
 {
     struct ofi_provider *provider = &device->provider;
     const char *wanted = option_string(OPT_OFI_PROVIDER);
+    const char *domain = option_string(OPT_OFI_DOMAIN);
     const char *allowed = getenv("FI_PROVIDER"); /* to libfabric itself */
     char node[INET6_ADDRSTRLEN];
     const struct step *step;
@@ -381,8 +382,10 @@ int ofi_provider_choose(struct ofi_device *device, char *why, size_t size)
         return 0;
     snprintf(
         why, size,
-        "no usable libfabric provider on %s%s%.64s%s%.64s: %s (pami_info --devices lists them)",
+        "no usable libfabric provider on %s%s%.32s%s%.32s%s%.32s: %s (pami_info --devices lists "
+        "them)",
         node, *wanted != '\0' ? ", PAMI_OFI_PROVIDER=" : "", wanted,
+        *domain != '\0' ? ", PAMI_OFI_DOMAIN=" : "", domain,
         allowed != NULL ? ", FI_PROVIDER=" : "", allowed != NULL ? allowed : "",
         fi_strerror(-error));
     ofi_provider_release(provider);
