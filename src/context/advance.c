@@ -12,6 +12,7 @@
 
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/order.h"
 #include "util/yield.h"
 
 /* Who has died is looked at every so often, and the clock is looked at every few passes; where time
@@ -111,6 +112,10 @@ HOT static int run_completions(struct context *context)
 
     if (completion_queue_empty(&context->completions))
         return 0;
+    if (unlikely(context->unseen)) {
+        context->unseen = false;
+        order_all();
+    }
     if (unlikely(context->trace != NULL))
         events = run_traced(&context->completions, context);
     else

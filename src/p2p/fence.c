@@ -255,6 +255,7 @@ static struct fence *fence_new(struct context *context, pami_event_function done
         return NULL;
     }
     *fence = (struct fence){.pending = 1, .done_fn = done_fn, .cookie = cookie};
+    context->unseen = true;
     return fence;
 }
 

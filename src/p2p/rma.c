@@ -113,6 +113,8 @@ void rma_end(struct p2p *p2p, struct rma *rma, pami_result_t result)
     bool put = rma->put;
 
     rma_local_done(p2p, rma, result);
+    if (rma->rdone_fn != NULL && rma->way == RMA_HEAP)
+        p2p->context->unseen = true;
     context_keep(p2p->context, rma->rdone_fn, rma->cookie, result);
     if (put) {
         peer->puts--;
@@ -261,8 +263,12 @@ static pami_result_t at_once(const struct rma_call *call, char *remote)
 
     if (completion_reserve(&call->context->completions, 2) != 0)
         return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
+    order_before_put();
     if (bytes != 0)
         move_bytes(call->put ? remote : call->local, call->put ? call->local : remote, bytes);
+    order_after_get();
+    if (call->rdone_fn != NULL)
+        call->context->unseen = true;
     complete(call, RMA_HEAP);
     return PAMI_SUCCESS;
 }

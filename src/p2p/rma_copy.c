@@ -11,6 +11,7 @@
 #include "util/log.h"
 #include "util/minmax.h"
 #include "util/move.h"
+#include "util/order.h"
 
 static void leave_copies(struct p2p *p2p, struct rma *rma)
 {
@@ -273,12 +274,15 @@ bool rma_step(struct p2p *p2p, struct rma *rma, size_t *moved)
     size_t part = 0;
     int error = 0;
 
-    if (rma->way == RMA_HEAP)
+    if (rma->way == RMA_HEAP) {
+        order_before_put();
         part = move_mapped(rma, most);
-    else if (rma->typed != NULL)
+        order_after_get();
+    } else if (rma->typed != NULL) {
         error = copy_typed(p2p, rma, most, &part);
-    else
+    } else {
         error = copy_area(rma, rma->local + rma->done, rma->remote + rma->done, most, &part);
+    }
     if (error == -EAGAIN)
         return false;
     if (error == -EINPROGRESS) {

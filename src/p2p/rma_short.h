@@ -6,6 +6,7 @@
 #define LIBPAMI_P2P_RMA_SHORT_H
 
 #include "p2p/p2p.h"
+#include "util/order.h"
 
 /* The short cut takes no more than this: it must not be in the way of the others' short code. */
 #define RMA_SHORT_BYTES ((size_t)4 << 10)
@@ -48,7 +49,10 @@ static inline bool rma_short_put(struct context *context, const pami_put_simple_
     if (unlikely(to == NULL))
         return false;
     misuse_check(context, "PAMI_Put");
+    order_before_put();
     rma_short_move(to, put->addr.local, put->rma.bytes);
+    if (put->put.rdone_fn != NULL)
+        context->unseen = true;
     context->counters[COUNTER_PUT_HEAP]++;
     context->counters[COUNTER_PUT_HEAP_BYTES] += put->rma.bytes;
     context_complete(context, put->rma.done_fn, put->rma.cookie, PAMI_SUCCESS);
@@ -65,6 +69,7 @@ static inline bool rma_short_get(struct context *context, const pami_get_simple_
         return false;
     misuse_check(context, "PAMI_Get");
     rma_short_move(get->addr.local, from, get->rma.bytes);
+    order_after_get();
     context->counters[COUNTER_GET_HEAP]++;
     context->counters[COUNTER_GET_HEAP_BYTES] += get->rma.bytes;
     context_complete(context, get->rma.done_fn, get->rma.cookie, PAMI_SUCCESS);

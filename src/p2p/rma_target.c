@@ -17,6 +17,7 @@
 #include "p2p/rma.h"
 #include "util/log.h"
 #include "util/minmax.h"
+#include "util/order.h"
 #include "util/probe.h"
 #include "util/tsan.h"
 
@@ -110,11 +111,13 @@ static void touch_directly(bool write, char *bytes, const struct iovec *pieces, 
     static char order;
 
     TSAN_ACQUIRE(&order);
+    order_before_put();
     for (size_t i = 0; i < count; i++) {
         memcpy(write ? pieces[i].iov_base : bytes, write ? bytes : pieces[i].iov_base,
                pieces[i].iov_len);
         bytes += pieces[i].iov_len;
     }
+    order_after_get();
     TSAN_RELEASE(&order);
 }
 
