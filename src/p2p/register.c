@@ -4,30 +4,28 @@
 #include "p2p/p2p.h"
 #include "util/error.h"
 
-/* Every hint by name and position, to name the one that is wrong. */
-struct hint {
-    const char *name;
-    unsigned shift; /* of its two bits, in the order of pami_dispatch_hint_t */
-};
-
-static const struct hint hint_table[] = {
-    {"multicontext", 0},       {"long_header", 2},
-    {"recv_contiguous", 4},    {"recv_copy", 6},
-    {"recv_immediate", 8},     {"consistency", 10},
-    {"buffer_registered", 12}, {"remote_async_progress", 14},
-    {"use_rdma", 16},          {"use_shmem", 18},
-    {"queue_immediate", 20},
-};
+/* Members of bit-fields lie elsewhere in a word on other processors: each by its name. */
+#define HINT(name)                                                                                 \
+    {                                                                                              \
+#name, hints.name                                                                          \
+    }
 
 static pami_result_t check_hints(pami_dispatch_hint_t hints)
 {
-    uint32_t bits = 0;
+    const struct {
+        const char *name;
+        unsigned value;
+    } all[] = {
+        HINT(multicontext),      HINT(long_header),           HINT(recv_contiguous),
+        HINT(recv_copy),         HINT(recv_immediate),        HINT(consistency),
+        HINT(buffer_registered), HINT(remote_async_progress), HINT(use_rdma),
+        HINT(use_shmem),         HINT(queue_immediate),
+    };
 
-    memcpy(&bits, &hints, sizeof(hints) < sizeof(bits) ? sizeof(hints) : sizeof(bits));
-    for (size_t i = 0; i < sizeof(hint_table) / sizeof(hint_table[0]); i++)
-        if ((bits >> hint_table[i].shift & 3u) == PAMI_HINT_INVALID)
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i].value == PAMI_HINT_INVALID)
             return error_set(PAMI_INVAL, "PAMI_Dispatch_set: options: %s is PAMI_HINT_INVALID",
-                             hint_table[i].name);
+                             all[i].name);
     if (hints.buffer_registered == PAMI_HINT_ENABLE && hints.use_rdma == PAMI_HINT_DISABLE)
         return error_set(PAMI_INVAL, "PAMI_Dispatch_set: options: buffer_registered is enabled but "
                                      "use_rdma is disabled");

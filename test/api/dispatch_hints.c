@@ -42,7 +42,11 @@ static size_t recv_max, expected, landed, acknowledged;
 
 static pami_dispatch_hint_t hint_alone(enum hint hint, unsigned value)
 {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    uint32_t bits = value << (30 - 2 * hint);
+#else
     uint32_t bits = value << (2 * hint);
+#endif
     pami_dispatch_hint_t hints;
 
     memcpy(&hints, &bits, sizeof hints);

@@ -363,6 +363,7 @@ static pami_rmw_t good(uint64_t *words)
 static void arguments(void)
 {
     uint64_t words[5] = {1, 2, 3, 2, 0};
+    uint32_t halves[2];
     const pami_type_t wrong[] = {PAMI_TYPE_BYTE,
                                  PAMI_TYPE_SIGNED_CHAR,
                                  PAMI_TYPE_UNSIGNED_SHORT,
@@ -402,7 +403,8 @@ static void arguments(void)
     fine.operation = PAMI_ATOMIC_SET;
     fine.local = fine.test = NULL;
     CHECK_OK(PAMI_Rmw(job.context[0], &fine));
-    CHECK(words[4] == (uint64_t)3 << 32);
+    memcpy(halves, &words[4], sizeof halves);
+    CHECK(halves[0] == 0 && halves[1] == 3);
 }
 
 struct failure {

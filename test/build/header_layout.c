@@ -371,11 +371,27 @@ SIZE(hfi_pkt_counter_t, 56);
 
 static int failures;
 
+/* Where the most significant byte comes first, so does the most significant bit. */
+static unsigned bits_of(unsigned word)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    unsigned bits = 0;
+
+    for (int i = 0; i < 32; i++)
+        bits |= (word >> i & 1u) << (31 - i);
+    return bits;
+#else
+    return word;
+#endif
+}
+
+/* `mask` counts bits from the first member on. */
 static void expect_mask(const char *what, const void *object, unsigned mask)
 {
     unsigned word;
 
     memcpy(&word, object, sizeof word);
+    word = bits_of(word);
     if (word != mask) {
         printf("%s: bits 0x%x, expected 0x%x\n", what, word, mask);
         failures++;
