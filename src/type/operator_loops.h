@@ -28,10 +28,12 @@
 #pragma GCC optimize("O3", "fp-contract=off")
 #endif
 
-/* gcc 12 forms fused multiply-add-subtracts out of complex products all the same, unless the
- * instructions are not there. */
+/* gcc 12 forms fused instructions for complex numbers out of their products all the same, unless
+ * the instructions are not there. */
 #if defined(__x86_64__)
 #define UNFUSED_TARGET __attribute__((target(OPERATOR_UNFUSED ",no-fma,no-fma4,no-avx512f")))
+#elif defined(__aarch64__) && !defined(__clang__)
+#define UNFUSED_TARGET __attribute__((target("arch=armv8-a")))
 #else
 #define UNFUSED_TARGET OPERATOR_TARGET
 #endif
