@@ -298,7 +298,7 @@ static void operation_check(struct operation *operation, const struct plan *plan
     for (size_t i = 0; i < operation->room; i++) {
         uint32_t block = (uint32_t)(i / step);
         uint64_t at = i % step;
-        unsigned char byte;
+        unsigned char byte = 0;
         bool written = !plan->typed || at % 2 == 0;
 
         at = plan->typed ? at / 2 : at;
