@@ -13,12 +13,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "util/cpu.h"
 #include "util/hash.h"
 #include "util/list.h"
 #include "util/pool.h"
 
 /* Extents start and end at multiples of this: no two large blocks share a cache line. */
-#define UNIT 64u
+#define UNIT ((size_t)CACHE_LINE)
 
 #define SLAB_BYTES 16384u
 #define SLAB_LEAST 16u /* smallest block */

@@ -5,7 +5,11 @@
 #define LIBPAMI_UTIL_CPU_H
 
 /* Bytes that travel between caches together; data of different writers is kept this far apart. */
+#if defined(__powerpc64__)
+#define CACHE_LINE 128
+#else
 #define CACHE_LINE 64
+#endif
 
 #define CACHE_ALIGNED __attribute__((aligned(CACHE_LINE)))
 

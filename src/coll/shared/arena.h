@@ -103,7 +103,7 @@ struct arena_direct {
 };
 
 struct arena_line {
-    _Atomic uint64_t count;
+    CACHE_ALIGNED _Atomic uint64_t count;
     union {
         unsigned char data[ARENA_INLINE];
         _Atomic uint64_t segments; /* of a collective of several: those that are there, or done */
