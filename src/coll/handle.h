@@ -18,6 +18,8 @@
 #define HANDLE_MARK UINT64_C(5)
 #define HANDLE_LOW_BITS 20
 
+_Static_assert(_Alignof(struct geometry) >= 16, "addresses are multiples of 16");
+
 /* Row NULL: Auto. */
 static inline pami_algorithm_t
 algorithm_handle_make(pami_geometry_t geometry, pami_xfer_type_t type, const struct algorithm *row)

@@ -90,7 +90,9 @@ enum geometry_attribute {
 };
 
 struct geometry {
-    uint64_t magic; /* first, as in clients and contexts: tells what a live handle is */
+    /* First, as in clients and contexts: tells what a live handle is. Handles of algorithms have no
+     * bits for addresses that are not multiples of 16 (src/coll/handle.h). */
+    _Alignas(16) uint64_t magic;
     struct geometry_client *client;
     struct topology topology;
     uint64_t identity; /* valid when READY; of the world: that of context offset 0 */
