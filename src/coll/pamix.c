@@ -129,6 +129,15 @@ static pami_result_t choose_row(struct user *user, const struct collective *coll
     return PAMI_SUCCESS;
 }
 
+/* It is running, or part of what is: numbers of all its runs are reserved, and its geometries stay
+ * until it is complete, also those that have been destroyed. */
+static bool whole_runs(const struct user *user)
+{
+    while (user->owner != NULL)
+        user = user->owner;
+    return user->running;
+}
+
 pami_result_t PAMIX_Machine_reset(pamix_machine_t handle, const pami_collective_t *cmd)
 {
     struct user *user = user_from_handle("PAMIX_Machine_reset", handle);
@@ -145,7 +154,7 @@ pami_result_t PAMIX_Machine_reset(pamix_machine_t handle, const pami_collective_
         return error_set(PAMI_INVAL, "PAMIX_Machine_reset: cmd: NULL");
     if (user->running || user->in_run)
         return from_errno(-EBUSY);
-    if (!user_has_group(user))
+    if (!whole_runs(user) && !user_has_group(user))
         return error_set(PAMI_INVAL, "PAMIX_Machine_reset: machine: its geometry has been "
                                      "destroyed");
     result = collective_read(&collective, algorithm_handle_type(user->algorithm), user->group, cmd);
@@ -296,14 +305,6 @@ pami_result_t PAMIX_Pipeline_create(pami_context_t context, pamix_machine_t stag
     return finish_composition(
         function, user, machines,
         pipeline_make(user->group, machines, (uint32_t)count, 0, bind_segment, user), pipeline);
-}
-
-/* Numbers of all its runs are reserved. */
-static bool whole_runs(const struct user *user)
-{
-    while (user->owner != NULL)
-        user = user->owner;
-    return user->running;
 }
 
 pami_result_t PAMIX_Pipeline_reset(pamix_machine_t handle, size_t segments)

@@ -73,7 +73,8 @@ bool user_has_group(const struct user *user)
     struct group *group =
         coll_group_of("PAMIX_Machine_start", user->context, user->algorithm, &result);
 
-    return group == user->group && group->identity == user->identity;
+    return group == user->group && group->identity == user->identity &&
+           atomic_load_explicit(&group->geometry->state, memory_order_relaxed) != GEOMETRY_ENDED;
 }
 
 /* ---- running ---- */

@@ -1,7 +1,7 @@
 /*
  * Machines of the public composition interface: one by itself, started again; an allreduce as a
  * chain of reduce and broadcast; the same over segments in a pipeline; a chain across two
- * geometries; and what is refused.
+ * geometries; a geometry that is destroyed while a pipeline runs on it; and what is refused.
  *
  * Run: tasks=1,2,3,5,8 nodes=1,2 timeout=60
  */
@@ -26,13 +26,18 @@ static void run(struct job *job, pamix_machine_t machine)
     CHECK(told.result == PAMI_SUCCESS);
 }
 
-static pamix_machine_t create(struct job *job, pami_xfer_type_t type)
+static pamix_machine_t create_on(struct job *job, pami_geometry_t geometry, pami_xfer_type_t type)
 {
     pamix_machine_t machine = NULL;
 
-    CHECK_OK(PAMIX_Machine_create(job->context[0], algorithm_of(world_of(job), type), &machine));
+    CHECK_OK(PAMIX_Machine_create(job->context[0], algorithm_of(geometry, type), &machine));
     CHECK(machine != NULL);
     return machine;
+}
+
+static pamix_machine_t create(struct job *job, pami_xfer_type_t type)
+{
+    return create_on(job, world_of(job), type);
 }
 
 static void fill(const struct job *job, int seed)
@@ -157,18 +162,26 @@ static void refuse_while_running(struct job *job, pamix_machine_t machine)
     check_all(job, 3);
 }
 
-static void pipeline(struct job *job)
+static pamix_machine_t make_pipeline(struct pipeline *p, pami_geometry_t geometry)
 {
-    struct pipeline p = {.job = job};
+    struct job *job = p->job;
     pamix_machine_t stages[STAGES], machine;
 
     for (int i = 0; i < STAGES; i++) {
-        p.stage[i].links[0] = create(job, PAMI_XFER_REDUCE);
-        p.stage[i].links[1] = create(job, PAMI_XFER_BROADCAST);
-        CHECK_OK(PAMIX_Chain_create(job->context[0], p.stage[i].links, 2, &p.stage[i].chain));
-        stages[i] = p.stage[i].chain;
+        p->stage[i].links[0] = create_on(job, geometry, PAMI_XFER_REDUCE);
+        p->stage[i].links[1] = create_on(job, geometry, PAMI_XFER_BROADCAST);
+        CHECK_OK(PAMIX_Chain_create(job->context[0], p->stage[i].links, 2, &p->stage[i].chain));
+        stages[i] = p->stage[i].chain;
     }
-    CHECK_OK(PAMIX_Pipeline_create(job->context[0], stages, STAGES, bind, &p, &machine));
+    CHECK_OK(PAMIX_Pipeline_create(job->context[0], stages, STAGES, bind, p, &machine));
+    return machine;
+}
+
+static void pipeline(struct job *job)
+{
+    struct pipeline p = {.job = job};
+    pamix_machine_t machine = make_pipeline(&p, world_of(job));
+
     for (int i = 0; i < 3; i++) {
         fill(job, i);
         CHECK_OK(PAMIX_Pipeline_reset(machine, (INTS + SEGMENT - 1) / SEGMENT));
@@ -211,6 +224,38 @@ static void two_geometries(struct job *job)
     free(tasks);
 }
 
+/* Segments that begin afterwards are bound as those before; another start is refused. */
+static void destroyed_meanwhile(struct job *job)
+{
+    struct pipeline p = {.job = job};
+    pami_task_t *tasks = test_alloc(job->tasks * sizeof(*tasks));
+    struct told told = {.context = job->context[0]}, passed = told;
+    pamix_machine_t machine, barrier;
+    pami_collective_t cmd;
+    pami_geometry_t all;
+
+    for (size_t i = 0; i < job->tasks; i++)
+        tasks[i] = (pami_task_t)i;
+    create_list(job, &all, NULL, 5, tasks, job->tasks, 0);
+    machine = make_pipeline(&p, all);
+    barrier = create_on(job, all, PAMI_XFER_BARRIER);
+    fill(job, 1);
+    CHECK_OK(PAMIX_Pipeline_reset(machine, (INTS + SEGMENT - 1) / SEGMENT));
+    CHECK_OK(PAMIX_Machine_reset(barrier, &cmd));
+    CHECK_OK(TEST_CALL(PAMIX_Machine_start(machine, on_told, &told)));
+    CHECK_OK(TEST_CALL(PAMIX_Machine_start(barrier, on_told, &passed)));
+    destroy_geometry(job, &all);
+    WAIT(job, told.count != 0 && passed.count != 0);
+    CHECK(told.result == PAMI_SUCCESS && passed.result == PAMI_SUCCESS);
+    check_all(job, 1);
+    CHECK_REFUSED(PAMIX_Machine_start(barrier, NULL, NULL), PAMI_INVAL, "machine");
+    CHECK_REFUSED(PAMIX_Machine_start(machine, NULL, NULL), PAMI_INVAL, "machine");
+    CHECK(bind(p.stage[0].chain, 0, &p) == PAMI_INVAL);
+    CHECK_OK(PAMIX_Machine_destroy(&barrier));
+    CHECK_OK(PAMIX_Machine_destroy(&machine));
+    free(tasks);
+}
+
 int main(void)
 {
     struct job job;
@@ -220,6 +265,7 @@ int main(void)
     chain(&job);
     pipeline(&job);
     two_geometries(&job);
+    destroyed_meanwhile(&job);
     job_finish(&job);
     return 0;
 }
