@@ -172,28 +172,44 @@ pami_result_t PAMIX_Machine_reset(pamix_machine_t handle, const pami_collective_
 
 /* ---- compositions ---- */
 
+static pami_result_t check_part(const char *function, const char *argument, size_t index,
+                                const struct context *context, const struct user *part)
+{
+    if (part == NULL)
+        return PAMI_INVAL;
+    if (part->context != context)
+        return error_set(PAMI_INVAL, "%s: %s[%zu]: of another context", function, argument, index);
+    if (part->owner == part)
+        return error_set(PAMI_INVAL, "%s: %s[%zu]: is there twice", function, argument, index);
+    if (part->owner != NULL || part->running)
+        return error_set(PAMI_INVAL, "%s: %s[%zu]: runs, or is part of a composition already",
+                         function, argument, index);
+    return PAMI_SUCCESS;
+}
+
+/* Meanwhile those that have been seen own themselves. */
 static pami_result_t read_parts(const char *function, const char *argument, struct context *context,
                                 pamix_machine_t parts[], size_t count, size_t *blocks)
 {
+    pami_result_t result = PAMI_SUCCESS;
+    size_t seen = 0;
+
     *blocks = 0;
     if (parts == NULL && count != 0)
         return error_set(PAMI_INVAL, "%s: %s: NULL", function, argument);
-    for (size_t i = 0; i < count; i++) {
-        struct user *part = user_from_handle(function, parts[i]);
+    while (seen < count) {
+        struct user *part = user_from_handle(function, parts[seen]);
 
-        if (part == NULL)
-            return PAMI_INVAL;
-        if (part->context != context)
-            return error_set(PAMI_INVAL, "%s: %s[%zu]: of another context", function, argument, i);
-        if (part->owner != NULL || part->running)
-            return error_set(PAMI_INVAL, "%s: %s[%zu]: runs, or is part of a composition already",
-                             function, argument, i);
+        result = check_part(function, argument, seen, context, part);
+        if (result != PAMI_SUCCESS)
+            break;
         *blocks += part->block_count;
-        for (size_t j = 0; j < i; j++)
-            if (parts[j] == part)
-                return error_set(PAMI_INVAL, "%s: %s[%zu]: is there twice", function, argument, i);
+        part->owner = part;
+        seen++;
     }
-    return PAMI_SUCCESS;
+    while (seen-- > 0)
+        ((struct user *)parts[seen])->owner = NULL;
+    return result;
 }
 
 static void add_parts(struct user *user, pamix_machine_t parts[], struct machine **machines)

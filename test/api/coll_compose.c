@@ -1,7 +1,8 @@
 /*
  * Machines of the public composition interface: one by itself, started again; an allreduce as a
  * chain of reduce and broadcast; the same over segments in a pipeline; a chain across two
- * geometries; a geometry that is destroyed while a pipeline runs on it; and what is refused.
+ * geometries; one of many links, each of which costs as much as one of a few; a geometry that is
+ * destroyed while a pipeline runs on it; and what is refused.
  *
  * Run: tasks=1,2,3,5,8 nodes=1,2 timeout=60
  */
@@ -12,7 +13,8 @@
 enum {
     INTS = 40000,
     SEGMENT = 3000,
-    STAGES = 2
+    STAGES = 2,
+    MANY = 10000
 };
 
 static int source[INTS], target[INTS];
@@ -224,6 +226,26 @@ static void two_geometries(struct job *job)
     free(tasks);
 }
 
+/* Fewer of them where each waits for other tasks. */
+static void many_links(struct job *job)
+{
+    static pamix_machine_t links[MANY + 1];
+    size_t count = job->tasks == 1 ? MANY : MANY / 50;
+    pamix_machine_t all;
+    pami_collective_t cmd;
+
+    for (size_t i = 0; i < count; i++) {
+        links[i] = create(job, PAMI_XFER_BARRIER);
+        CHECK_OK(PAMIX_Machine_reset(links[i], &cmd));
+    }
+    links[count] = links[0];
+    CHECK_REFUSED(PAMIX_Chain_create(job->context[0], links, count + 1, &all), PAMI_INVAL, "links");
+    CHECK_OK(PAMIX_Chain_create(job->context[0], links, count, &all));
+    for (int i = 0; i < 2; i++)
+        run(job, all);
+    CHECK_OK(PAMIX_Machine_destroy(&all));
+}
+
 /* Segments that begin afterwards are bound as those before; another start is refused. */
 static void destroyed_meanwhile(struct job *job)
 {
@@ -265,6 +287,7 @@ int main(void)
     chain(&job);
     pipeline(&job);
     two_geometries(&job);
+    many_links(&job);
     destroyed_meanwhile(&job);
     job_finish(&job);
     return 0;

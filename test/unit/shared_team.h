@@ -78,6 +78,7 @@ static inline void team_open(struct team *team, uint32_t size, uint32_t slices, 
         member->arena.tree.radix = 1 + size % 4;
         arena_make_tree(&member->arena);
         list_init(&member->arena.machines);
+        list_init(&member->arena.holds);
         list_init(&member->arena.active);
         list_init(&member->arena.link);
     }

@@ -117,6 +117,7 @@ static struct arena *arena_new(struct shared *shared, const struct group *group)
         arena->room = shared->buffer_bytes / group->size;
     arena->copy = arena_reach;
     list_init(&arena->machines);
+    list_init(&arena->holds);
     list_init(&arena->active);
     if (!make_parts(arena) || watch(arena, group) != 0) {
         arena_free(arena);
@@ -201,8 +202,8 @@ void arena_drop(struct arena *arena)
 {
     struct device *device = core_heap_device(arena->shared->context->core);
 
-    while (arena->holds != NULL)
-        shared_let_go(arena->holds);
+    while (!list_empty(&arena->holds))
+        shared_let_go(list_entry(arena->holds.next, struct arena_hold, link));
     if (arena->state == ARENA_READY)
         arena_say_done_before(arena, ARENA_OVER); /* A5: the last store to it */
     if (arena->block != NULL)

@@ -137,8 +137,8 @@ struct arena;
 /* Runs that have numbers, and so ticks, but are not handed out to machines yet: the first of these
  * ticks. What comes after it waits. */
 struct arena_hold {
-    struct arena_hold *next; /* of the arena; in any order */
-    struct arena *arena;     /* NULL: holds nothing */
+    struct list link;    /* in arena.holds */
+    struct arena *arena; /* NULL: holds nothing */
     uint64_t tick;
 };
 
@@ -183,7 +183,7 @@ struct arena {
     char *memory;         /* as mapped here */
     uint64_t reserved;    /* all ticks handed out to machines are before this one */
     struct list machines; /* in tick order; the first one runs, unless it is held */
-    struct arena_hold *holds;
+    struct list holds;    /* in tick order */
     /* All members are as far as that; and must be, before the own memory of a slice is written. */
     struct arena_position known_done;
     uint64_t line_used[ARENA_SLICES];          /* the lines: ticks */
@@ -449,14 +449,18 @@ static inline void arena_say_done_before(const struct arena *arena, uint64_t tic
 
 struct arena *arena_find(struct shared *shared, uint64_t identity, uint32_t channel);
 
-/* hold.c: the first tick that is held, or a later one than all. */
-uint64_t arena_look_held(const struct arena *arena);
+/* The first tick that is held, or a later one than all. */
+static inline uint64_t arena_first_held(const struct arena *arena)
+{
+    const struct list *first = list_first(&arena->holds);
+
+    return likely(first == NULL) ? UINT64_MAX : list_entry(first, struct arena_hold, link)->tick;
+}
 
 /* Something before this tick has still to be handed out. Without an arena nothing waits. */
 static inline bool arena_is_held(const struct arena *arena, uint64_t tick)
 {
-    return unlikely(arena->holds != NULL) && arena->state == ARENA_READY &&
-           arena_look_held(arena) < tick;
+    return unlikely(arena_first_held(arena) < tick) && arena->state == ARENA_READY;
 }
 
 static inline bool arena_is_behind(struct arena_position a, struct arena_position b)

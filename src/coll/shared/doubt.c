@@ -90,7 +90,7 @@ void shared_asked(struct shared *shared, const struct flight_head *head, uint64_
         return;
     /* It may never have had a tick that the other one waits for it to be done with. */
     tick = machine != NULL ? machine->tick : arena_tick(over);
-    held = arena_look_held(arena);
+    held = arena_first_held(arena);
     arena_say_done_before(arena, held < tick ? held : tick);
 }
 

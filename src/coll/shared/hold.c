@@ -6,14 +6,14 @@
 #include "coll/coll.h"
 #include "coll/shared/shared.h"
 
-uint64_t arena_look_held(const struct arena *arena)
+/* Behind those before it: holds begin, and go on, behind most others. */
+static void put_in(struct arena *arena, struct arena_hold *hold)
 {
-    uint64_t first = UINT64_MAX;
+    struct list *place = arena->holds.prev;
 
-    for (const struct arena_hold *hold = arena->holds; hold != NULL; hold = hold->next)
-        if (hold->tick < first)
-            first = hold->tick;
-    return first;
+    while (place != &arena->holds && list_entry(place, struct arena_hold, link)->tick > hold->tick)
+        place = place->prev;
+    list_insert_after(place, &hold->link);
 }
 
 void shared_hold(struct group *group, struct arena_hold *hold, uint64_t number)
@@ -23,25 +23,22 @@ void shared_hold(struct group *group, struct arena_hold *hold, uint64_t number)
     if (arena == NULL) /* out of memory: so its runs will find out */
         return;
     hold->tick = arena_tick(number);
-    if (hold->arena == NULL) {
-        hold->arena = arena;
-        hold->next = arena->holds;
-        arena->holds = hold;
-    } else if (!list_empty(&arena->machines)) {
-        shared_poll_later(arena);
+    if (hold->arena != NULL) {
+        list_remove(&hold->link);
+        if (!list_empty(&arena->machines))
+            shared_poll_later(arena);
     }
+    hold->arena = arena;
+    put_in(arena, hold);
 }
 
 void shared_let_go(struct arena_hold *hold)
 {
     struct arena *arena = hold->arena;
-    struct arena_hold **link;
 
     if (arena == NULL)
         return;
-    for (link = &arena->holds; *link != hold;)
-        link = &(*link)->next;
-    *link = hold->next;
+    list_remove(&hold->link);
     hold->arena = NULL;
     if (!list_empty(&arena->machines))
         shared_poll_later(arena);
