@@ -53,7 +53,9 @@ static int read_text(struct locality *locality, const char *text)
         uint32_t count;
         unsigned level = read_word(text, length, from, &count);
 
-        if (level == LEVELS || (uint64_t)locality->leaves * (count + !count) > LEAVES_MAX)
+        /* What a task is bound to is known on its own node only: no level of made-up ones. */
+        if (level == LEVELS || (uint64_t)locality->leaves * (count + !count) > LEAVES_MAX ||
+            (count == 0 && locality->count[LEVEL_NODE] != 0))
             return -EINVAL;
         locality->wanted[level] = true;
         locality->count[level] = count;

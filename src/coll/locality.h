@@ -4,7 +4,8 @@
  *
  * The option lists levels from the outermost on: "node", which is always there, "package", "numa",
  * "cache" (of the last level), "core". "NAME:COUNT" is made up: so many in each of the level
- * before, and tasks fill the innermost ones in turn. Equal on all tasks.
+ * before, and tasks fill the innermost ones in turn; inside made-up nodes all levels are. Equal on
+ * all tasks.
  *
  * What the option says is about who talks to whom. Who shares memory is the launcher's matter.
  */

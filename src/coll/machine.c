@@ -244,7 +244,7 @@ static int group_opened(struct group *group)
         }
         if (locality_read(&locality, core) != 0 && warn)
             log_warn("%s: '%s' is no list of levels, each inside the one before, of node, package, "
-                     "numa, cache, core; taking node",
+                     "numa, cache, core, with counts for all if node has one; taking node",
                      option_info(OPT_COLL_LEVELS)->name, option_string(OPT_COLL_LEVELS));
     }
     group->state = calloc(1, sizeof(*group->state));

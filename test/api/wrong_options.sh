@@ -36,4 +36,9 @@ for option in PAMI_COLL_LEVELS PAMI_COLL_BROADCAST; do
     [ "$(grep -c "warn: $option: 'nonsense' is" <<<"$said")" = 1 ] ||
         complain "$option: not said once: $said"
 done
+# Members on different nodes would not agree about these.
+said=$(PAMI_COLL_LEVELS=node:1,package "$pamirun" -n 4 --nodes 3 --timeout 20 \
+    "$build/test/api/coll_basic" 2>&1) || complain "node:1,package: status $?"
+[ "$(grep -c "warn: PAMI_COLL_LEVELS: 'node:1,package' is" <<<"$said")" = 1 ] ||
+    complain "node:1,package: not said once: $said"
 [ $failures = 0 ]
