@@ -34,8 +34,9 @@ static void set_option(int fd, int level, int name, int value)
 }
 
 /* The kernel asks the other's kernel for a sign of life, whatever the two processes do. */
-static void set_heartbeat(int fd, uint32_t timeout_ms)
+void connection_set_heartbeat(const struct ofi_device *device, int fd)
 {
+    uint32_t timeout_ms = device->peer_timeout_ms;
     int interval = timeout_ms < 5000 ? 1 : (int)(timeout_ms / 5000);
 
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -46,20 +47,7 @@ static void set_heartbeat(int fd, uint32_t timeout_ms)
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
-/*
- * How long a connection may take: to be made, a peer's silence; through the proofs much longer, for
- * there a process has to answer. Where the tasks outnumber the processors by far it may not run for
- * seconds, and is not dead; of a host that is gone the heartbeats tell.
- */
-#define HANDSHAKE_FACTOR 12u
-
-static void set_deadline(const struct ofi_device *device, struct connection *connection)
-{
-    uint64_t factor = connection->state == CONNECTION_CONNECTING ? 1 : HANDSHAKE_FACTOR;
-
-    connection->deadline = clock_now_ns() + factor * device->peer_timeout_ms * 1000000u;
-}
-
+/* With a socket or, -1, without. NULL: no memory. */
 static struct connection *connection_new(const struct ofi_device *device, int fd,
                                          enum connection_state state)
 {
@@ -70,60 +58,20 @@ static struct connection *connection_new(const struct ofi_device *device, int fd
     list_init(&connection->link);
     connection->fd = fd;
     connection->state = state;
-    connection->since = clock_now_ns();
-    set_deadline(device, connection);
-    set_heartbeat(fd, device->peer_timeout_ms);
+    connection->since = connection->heard = clock_now_ns();
+    connection->deadline = connection->since + connection_greeting_ns(device);
+    if (fd >= 0)
+        connection_set_heartbeat(device, fd);
     return connection;
 }
 
 void connection_free(struct connection *connection)
 {
     list_remove(&connection->link);
-    close(connection->fd);
+    if (connection->fd >= 0)
+        close(connection->fd);
     free(connection->out);
     free(connection);
-}
-
-/* From the address of the interface that we use. The port is chosen when it is known where to: one
- * that is bound before serves this connection only, and a host has some 28000 for all its tasks. */
-static int connect_from(const struct sockaddr_storage *from, const struct sockaddr_storage *to)
-{
-    socklen_t bytes =
-        to->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-    int fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    int error = 0;
-
-    if (fd < 0)
-        return -errno;
-    set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-    if (from->ss_family == to->ss_family)
-        error = bind(fd, (const struct sockaddr *)(const void *)from, bytes);
-    if (error == 0)
-        error = connect(fd, (const struct sockaddr *)(const void *)to, bytes);
-    if (error == 0 || errno == EINPROGRESS)
-        return fd;
-    error = -errno;
-    close(fd);
-    return error;
-}
-
-struct connection *connection_to(const struct ofi_device *device, uint32_t task, uint32_t life,
-                                 const struct sockaddr_storage *address)
-{
-    int fd = connect_from(&device->interface, address);
-    struct connection *connection = fd >= 0 ? connection_over(device, task, life, fd) : NULL;
-
-    if (connection != NULL)
-        return connection;
-    if (fd >= 0) {
-        close(fd);
-        fd = -ENOMEM;
-    } else {
-        log_at(ofi_is_lack(-fd) ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO,
-               "ofi: task %u cannot be connected to: %s", task, strerror(-fd));
-    }
-    errno = -fd;
-    return NULL;
 }
 
 struct connection *connection_over(const struct ofi_device *device, uint32_t task, uint32_t life,
@@ -136,8 +84,6 @@ struct connection *connection_over(const struct ofi_device *device, uint32_t tas
     connection->task = task;
     connection->hello = (struct hello){
         .magic = HELLO_MAGIC, .from = device->bootstrap->task, .to = task, .life = life};
-    if (!proof_random(connection->hello.nonce, sizeof(connection->hello.nonce)))
-        connection->state = CONNECTION_FAILED;
     return connection;
 }
 
@@ -170,35 +116,48 @@ int connection_send(struct connection *connection, const struct message *message
 }
 
 /* Messages queued early wait until the proofs are through. */
-bool connection_has_output(const struct connection *connection)
+static bool may_say(const struct connection *connection)
 {
-    return connection->state == CONNECTION_CONNECTING ||
-           (connection->state == CONNECTION_OPEN && connection->out_bytes != 0);
+    return connection->state == CONNECTION_OPEN || connection->state == CONNECTION_WAITING;
 }
 
-static void flush(struct connection *connection)
+bool connection_has_output(const struct connection *connection)
 {
-    ssize_t count;
+    return connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_KNOCKING ||
+           (may_say(connection) && connection->said != connection->out_bytes);
+}
 
-    if (connection->state != CONNECTION_OPEN || connection->out_bytes == 0)
+/* Until a client is welcome it may have to say all of it again. */
+static void flush(const struct ofi_device *device, struct connection *connection)
+{
+    size_t left = connection->out_bytes - connection->said;
+    ssize_t count = 0;
+
+    if (!may_say(connection) || connection->out_bytes == 0)
         return;
-    count = send(connection->fd, connection->out, connection->out_bytes, MSG_NOSIGNAL);
+    if (left != 0)
+        count = send(connection->fd, connection->out + connection->said, left, MSG_NOSIGNAL);
     if (count < 0) {
         if (errno != EAGAIN && errno != EINTR)
-            connection->state = CONNECTION_FAILED;
+            greeting_lost(device, connection, errno);
         return;
     }
-    connection->out_bytes -= (size_t)count;
-    memmove(connection->out, connection->out + count, connection->out_bytes);
+    connection->said += (size_t)count;
+    if (connection->state != CONNECTION_OPEN)
+        return;
+    connection->out_bytes -= connection->said;
+    memmove(connection->out, connection->out + connection->said, connection->out_bytes);
+    connection->said = 0;
 }
 
 /* The few bytes of a proof always fit into an empty socket's buffer. */
-static void say(struct connection *connection, const void *data, size_t bytes,
-                enum connection_state next)
+static void say(const struct ofi_device *device, struct connection *connection, const void *data,
+                size_t bytes, enum connection_state next)
 {
-    connection->state = send(connection->fd, data, bytes, MSG_NOSIGNAL) == (ssize_t)bytes
-                            ? next
-                            : CONNECTION_FAILED;
+    if (send(connection->fd, data, bytes, MSG_NOSIGNAL) == (ssize_t)bytes)
+        connection->state = next;
+    else
+        greeting_lost(device, connection, errno);
 }
 
 /* ---- input ---- */
@@ -211,6 +170,7 @@ static size_t wanted_bytes(const struct connection *connection)
     case CONNECTION_GREETED:
         return sizeof(struct hello);
     case CONNECTION_CHECKING:
+    case CONNECTION_WAITING:
         return sizeof(struct proof);
     case CONNECTION_OPEN:
         return sizeof(struct message);
@@ -219,24 +179,29 @@ static size_t wanted_bytes(const struct connection *connection)
     }
 }
 
-static void connected(const struct ofi_device *device, struct connection *connection)
+int connection_error(const struct connection *connection)
 {
     int error = 0;
     socklen_t bytes = sizeof(error);
 
-    if (getsockopt(connection->fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0 || error != 0) {
+    return getsockopt(connection->fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+}
+
+static void connected(const struct ofi_device *device, struct connection *connection)
+{
+    int error = connection_error(connection);
+
+    if (error != 0) {
         log_info("ofi: task %u cannot be connected to: %s", connection->task, strerror(error));
+        greeting_lost(device, connection, error);
+        return;
+    }
+    if (!proof_random(connection->hello.nonce, sizeof(connection->hello.nonce))) {
         connection->state = CONNECTION_FAILED;
         return;
     }
-    say(connection, &connection->hello, sizeof(connection->hello), CONNECTION_CHALLENGED);
-    set_deadline(device, connection);
-}
-
-static void opened(struct connection *connection)
-{
-    connection->state = CONNECTION_OPEN;
-    connection->deadline = 0;
+    greeting_heard(device, connection);
+    say(device, connection, &connection->hello, sizeof(connection->hello), CONNECTION_CHALLENGED);
 }
 
 static void take_hello(const struct ofi_device *device, struct connection *connection)
@@ -249,7 +214,8 @@ static void take_hello(const struct ofi_device *device, struct connection *conne
         return;
     }
     connection->challenge.proof = prove(device, connection, PURPOSE_SERVER);
-    say(connection, &connection->challenge, sizeof(connection->challenge), CONNECTION_CHECKING);
+    say(device, connection, &connection->challenge, sizeof(connection->challenge),
+        CONNECTION_CHECKING);
 }
 
 static void take_challenge(const struct ofi_device *device, struct connection *connection)
@@ -265,9 +231,17 @@ static void take_challenge(const struct ofi_device *device, struct connection *c
         return;
     }
     right = prove(device, connection, PURPOSE_CLIENT);
-    say(connection, &right, sizeof(right), CONNECTION_OPEN);
-    if (connection->state == CONNECTION_OPEN)
-        opened(connection);
+    connection->deadline = connection->since + connection_greeting_ns(device);
+    say(device, connection, &right, sizeof(right), CONNECTION_WAITING);
+}
+
+/* Not to be welcome is the end: the other one has taken us for dead. */
+static void take_welcome(const struct ofi_device *device, struct connection *connection)
+{
+    struct proof welcome = prove(device, connection, PURPOSE_WELCOME);
+    bool right = proof_equal(&welcome, &connection->in.proof);
+
+    connection->state = right ? CONNECTION_OPEN : CONNECTION_FAILED;
 }
 
 static void take_proof(const struct ofi_device *device, struct connection *connection)
@@ -279,7 +253,18 @@ static void take_proof(const struct ofi_device *device, struct connection *conne
         return;
     }
     connection->task = connection->hello.from;
-    opened(connection);
+    connection->state = CONNECTION_PROVEN;
+}
+
+void connection_open(const struct ofi_device *device, struct connection *connection, bool welcome)
+{
+    struct proof word = prove(device, connection, welcome ? PURPOSE_WELCOME : PURPOSE_REFUSAL);
+
+    if (connection->state == CONNECTION_PROVEN)
+        say(device, connection, &word, sizeof(word), CONNECTION_OPEN);
+    if (!welcome)
+        connection->state = CONNECTION_FAILED;
+    connection->deadline = 0;
 }
 
 static void take_whole(const struct ofi_device *device, struct connection *connection,
@@ -295,6 +280,9 @@ static void take_whole(const struct ofi_device *device, struct connection *conne
     case CONNECTION_CHECKING:
         take_proof(device, connection);
         break;
+    case CONNECTION_WAITING:
+        take_welcome(device, connection);
+        break;
     default:
         take(cookie, connection, &connection->in.message);
         break;
@@ -306,6 +294,8 @@ void connection_progress(const struct ofi_device *device, struct connection *con
 {
     if (connection->state == CONNECTION_CONNECTING)
         connected(device, connection);
+    else if (connection->state == CONNECTION_KNOCKING)
+        greeting_knocked(connection);
     while (wanted_bytes(connection) != 0) {
         size_t wanted = wanted_bytes(connection);
         ssize_t count = recv(connection->fd, connection->in.bytes + connection->in_bytes,
@@ -316,7 +306,7 @@ void connection_progress(const struct ofi_device *device, struct connection *con
         if (count < 0 && errno == EAGAIN)
             break;
         if (count <= 0) {
-            connection->state = CONNECTION_FAILED;
+            greeting_lost(device, connection, count == 0 ? 0 : errno);
             break;
         }
         connection->in_bytes += (size_t)count;
@@ -329,5 +319,5 @@ void connection_progress(const struct ofi_device *device, struct connection *con
                 break;
         }
     }
-    flush(connection);
+    flush(device, connection);
 }

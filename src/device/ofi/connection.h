@@ -5,10 +5,13 @@
  *   hello (who, to whom, nonce)  ->
  *                                <-  challenge (nonce, server's proof over all so far)
  *   client's proof over the same ->
- *   from here on messages, both ways
+ *                                <-  that the client is welcome, or is not (a proof as well)
+ *   from here on messages, both ways; the client's may follow its proof at once
  *
- * Everything has a fixed size, so there is nothing to parse before the proofs are checked. A
- * connection that is not through within the peer timeout is closed.
+ * Everything has a fixed size, so there is nothing to parse before the proofs are checked. Until
+ * the client is welcome it keeps what it has said, for nobody may have read that, and can begin
+ * anew (greeting.c): a connection is one conversation, and may have several sockets before it is
+ * open.
  */
 #ifndef LIBPAMI_DEVICE_OFI_CONNECTION_H
 #define LIBPAMI_DEVICE_OFI_CONNECTION_H
@@ -16,9 +19,11 @@
 #include "device/ofi/ofi.h"
 
 #define HELLO_MAGIC UINT64_C(0x70616d692d6f6669)
-/* Who makes a proof. */
+/* Who makes a proof, or what the server says by it. */
 #define PURPOSE_SERVER UINT64_C(1)
 #define PURPOSE_CLIENT UINT64_C(2)
+#define PURPOSE_WELCOME UINT64_C(3)
+#define PURPOSE_REFUSAL UINT64_C(4)
 
 enum message_kind {
     MESSAGE_ASK = 1, /* what is the name of `to`? Here is that of `from`. */
@@ -40,10 +45,14 @@ struct message {
 };
 
 enum connection_state {
+    CONNECTION_PAUSED, /* client: no socket; begins anew at the deadline */
     CONNECTION_CONNECTING,
+    CONNECTION_KNOCKING,   /* client: connects to where nobody listens */
     CONNECTION_CHALLENGED, /* client: hello sent, waits for the challenge */
+    CONNECTION_WAITING,    /* client: proof sent, waits to be welcome */
     CONNECTION_GREETED,    /* server: waits for a hello */
     CONNECTION_CHECKING,   /* server: waits for the client's proof */
+    CONNECTION_PROVEN,     /* server: that was right; connection_open is due */
     CONNECTION_OPEN,
     CONNECTION_FAILED,
 };
@@ -61,17 +70,31 @@ struct challenge {
     struct proof proof;
 };
 
+/* Where a task's reception is. */
+struct place {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } door;
+    in_port_t closed; /* nobody listens there: who connects is refused as long as the host lives */
+};
+
 struct connection {
     struct list link;
-    int fd;
+    int fd; /* -1: none */
     enum connection_state state;
-    uint32_t task;     /* the other; known once the state is CHECKING or for clients */
+    uint32_t task;     /* the other; known once the state is PROVEN or for clients */
     uint64_t since;    /* ns */
     uint64_t deadline; /* ns; 0: none */
+    uint64_t heard;    /* client: ns, the last sign of life of the other's host */
+    uint32_t pauses;   /* client: that there have been */
+    struct place place;
     struct hello hello;
     struct challenge challenge;
     size_t in_bytes, out_bytes, out_room;
-    char *out; /* still to be written */
+    size_t said; /* of `out`, but it may have to be said again */
+    char *out;   /* still to be said */
     union {
         struct message message;
         struct hello hello;
@@ -81,11 +104,11 @@ struct connection {
     } in;
 };
 
-/* Connects to a task's reception (does not wait), or takes over a socket that is being connected to
- * it, or one that was accepted. NULL: cannot; of the latter two only without memory, and the socket
- * is still the caller's. connection_to sets errno. */
+/* Greets a task's reception (does not wait), or somebody over a socket that is being connected (-1:
+ * there will be one), or is greeted over one that was accepted. NULL: cannot; of the latter two
+ * only without memory, and the socket is still the caller's. connection_to sets errno. */
 struct connection *connection_to(const struct ofi_device *device, uint32_t task, uint32_t life,
-                                 const struct sockaddr_storage *address);
+                                 const struct place *place);
 struct connection *connection_over(const struct ofi_device *device, uint32_t task, uint32_t life,
                                    int fd);
 struct connection *connection_from(const struct ofi_device *device, int fd);
@@ -98,10 +121,32 @@ typedef void connection_message_function(void *cookie, struct connection *connec
 void connection_progress(const struct ofi_device *device, struct connection *connection,
                          connection_message_function *take, void *cookie);
 
+/* The other one has proved who it is: it is welcome, or that is the end. A client has heard that it
+ * is, a server says so. */
+void connection_open(const struct ofi_device *device, struct connection *connection, bool welcome);
+
 /* Queue a message, in any state; -ENOMEM. */
 int connection_send(struct connection *connection, const struct message *message);
 
-/* Something waits to be written, and may be. */
+/* Something waits to be written, and may be, or for a socket to be connected. */
 bool connection_has_output(const struct connection *connection);
+
+/* greeting.c. A client's deadline has passed, a knock has had an effect, a socket is connected, or
+ * has ended with this error or 0: what next? Look at the state; afterwards a socket that is being
+ * connected is a new one. */
+void greeting_late(const struct ofi_device *device, struct connection *connection);
+void greeting_knocked(struct connection *connection);
+void greeting_heard(const struct ofi_device *device, struct connection *connection);
+void greeting_lost(const struct ofi_device *device, struct connection *connection, int error);
+
+void connection_set_heartbeat(const struct ofi_device *device, int fd);
+int connection_error(const struct connection *connection); /* of its socket: errno, or 0 */
+
+/* How long all of a greeting may take: its other end may not run for seconds where the tasks
+ * outnumber the processors by far, and is not dead. */
+static inline uint64_t connection_greeting_ns(const struct ofi_device *device)
+{
+    return UINT64_C(12) * device->peer_timeout_ms * 1000000u;
+}
 
 #endif

@@ -20,13 +20,18 @@
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/reception.h"
 #include "util/log.h"
+#include "util/minmax.h"
 
 #define STACK_BYTES ((size_t)256 << 10)
+/* Connections that may wait to be let in, at least. */
+#define WAITING_LEAST 1024u
 
 /* ---- cards ---- */
 
-/* 1/provider/address/port, the provider with + for ; which some launchers take for an end. */
-void reception_card_write(const struct ofi_device *device, uint16_t port, char *card, size_t size)
+/* 2/provider/address/closed port/port, the provider with + for ; which some launchers take for an
+ * end. */
+void reception_card_write(const struct ofi_device *device, uint16_t port, uint16_t closed,
+                          char *card, size_t size)
 {
     char address[INET6_ADDRSTRLEN];
     char provider[64];
@@ -36,23 +41,24 @@ void reception_card_write(const struct ofi_device *device, uint16_t port, char *
     for (char *c = provider; *c != '\0'; c++)
         if (*c == ';')
             *c = '+';
-    snprintf(card, size, "1/%s/%s/%u", provider, address, port);
+    snprintf(card, size, "2/%s/%s/%u/%u", provider, address, closed, port);
 }
 
-bool reception_card_read(const struct ofi_device *device, const char *card,
-                         struct sockaddr_storage *to)
+bool reception_card_read(const struct ofi_device *device, const char *card, struct place *to)
 {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)to;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)to;
+    struct sockaddr_in *v4 = &to->door.v4;
+    struct sockaddr_in6 *v6 = &to->door.v6;
     char mine[OFI_CARD_MAX];
     char provider[64], address[64], ours[64];
-    unsigned port;
+    unsigned port, closed;
 
     memset(to, 0, sizeof(*to));
-    reception_card_write(device, 0, mine, sizeof(mine));
-    if (sscanf(card, "1/%63[^/]/%63[^/]/%u", provider, address, &port) != 3 || port > 65535 ||
-        sscanf(mine, "1/%63[^/]", ours) != 1 || strcmp(provider, ours) != 0)
+    reception_card_write(device, 0, 0, mine, sizeof(mine));
+    if (sscanf(card, "2/%63[^/]/%63[^/]/%u/%u", provider, address, &closed, &port) != 4 ||
+        port > 65535 || closed > 65535 || sscanf(mine, "2/%63[^/]", ours) != 1 ||
+        strcmp(provider, ours) != 0)
         return false;
+    to->closed = htons((uint16_t)closed);
     if (inet_pton(AF_INET, address, &v4->sin_addr) == 1) {
         v4->sin_family = AF_INET;
         v4->sin_port = htons((uint16_t)port);
@@ -213,22 +219,35 @@ static int add(struct reception *reception, int fd, enum source source)
 }
 
 /* On the interface that is used, and no other. */
-static int start_listening(struct reception *reception, uint16_t *port)
+static int take_port(const struct ofi_device *device, int *fd, uint16_t *port)
 {
-    struct sockaddr_storage address = reception->device->interface;
+    struct sockaddr_storage address = device->interface;
     socklen_t bytes =
         address.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
     struct sockaddr *plain = (struct sockaddr *)(void *)&address;
 
-    reception->listener = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (reception->listener < 0 || bind(reception->listener, plain, bytes) != 0 ||
-        listen(reception->listener, 1024) != 0 ||
-        getsockname(reception->listener, plain, &bytes) != 0)
+    *fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (*fd < 0 || bind(*fd, plain, bytes) != 0 || getsockname(*fd, plain, &bytes) != 0)
         return -errno;
     *port =
         ntohs(address.ss_family == AF_INET ? ((struct sockaddr_in *)(void *)&address)->sin_port
                                            : ((struct sockaddr_in6 *)(void *)&address)->sin6_port);
-    return add(reception, reception->listener, SOURCE_LISTENER);
+    return 0;
+}
+
+/* All tasks of the job may come at the same time; the system has its own idea of how many may wait
+ * before the door. */
+static int start_listening(struct reception *reception, uint16_t *port, uint16_t *closed)
+{
+    const struct bootstrap *job = reception->device->bootstrap;
+    int waiting = (int)larger(WAITING_LEAST, job->tasks + job->servers);
+    int error = take_port(reception->device, &reception->closed, closed);
+
+    if (error == 0)
+        error = take_port(reception->device, &reception->listener, port);
+    if (error == 0 && listen(reception->listener, waiting) != 0)
+        error = -errno;
+    return error == 0 ? add(reception, reception->listener, SOURCE_LISTENER) : error;
 }
 
 static int count_tls(struct dl_phdr_info *info, size_t size, void *total)
@@ -288,6 +307,8 @@ static void release(struct reception *reception)
     u64map_finish(&reception->peers);
     if (reception->listener >= 0)
         close(reception->listener);
+    if (reception->closed >= 0)
+        close(reception->closed);
     if (reception->bell >= 0)
         close(reception->bell);
     if (reception->epoll >= 0)
@@ -298,7 +319,7 @@ static void release(struct reception *reception)
 int reception_open(struct ofi_device *device, char *card, size_t size, char *why, size_t why_size)
 {
     struct reception *reception = calloc(1, sizeof(*reception));
-    uint16_t port = 0;
+    uint16_t port = 0, closed = 0;
     int error;
 
     if (reception == NULL) {
@@ -307,7 +328,7 @@ int reception_open(struct ofi_device *device, char *card, size_t size, char *why
     }
     reception->device = device;
     reception->pid = getpid();
-    reception->listener = -1;
+    reception->listener = reception->closed = -1;
     list_init(&reception->errands);
     list_init(&reception->waiting);
     list_init(&reception->connections);
@@ -317,14 +338,14 @@ int reception_open(struct ofi_device *device, char *card, size_t size, char *why
     if (error == 0)
         error = add(reception, reception->bell, SOURCE_BELL);
     if (error == 0)
-        error = start_listening(reception, &port);
+        error = start_listening(reception, &port, &closed);
     if (error != 0) {
         snprintf(why, why_size, "cannot listen for other tasks: %s", strerror(-error));
         release(reception);
         return error;
     }
     device->reception = reception;
-    reception_card_write(device, port, card, size);
+    reception_card_write(device, port, closed, card, size);
     return 0;
 }
 

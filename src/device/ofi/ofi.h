@@ -17,6 +17,7 @@
  *   reception.c   the thread that knows the other tasks: who they are, where, and whether alive
  *   messages.c    ... what other tasks say to it
  *   door.c        ... what contexts ask of it, its start and end
+ *   greeting.c    ... its attempts to reach others
  *   connection.c  its connections: proving who one is, messages
  *   proof.c       keyed hashes
  *   host.c        what the module gets from the library

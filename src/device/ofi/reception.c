@@ -150,8 +150,8 @@ static struct peer *peer_of(struct reception *reception, uint32_t task)
 static struct connection *connect_to(struct reception *reception, const struct peer *peer)
 {
     struct ofi_device *device = reception->device;
-    struct sockaddr_storage address;
     struct connection *connection;
+    struct place place;
     char key[BOOTSTRAP_KEY_MAX + 1];
     char card[OFI_CARD_MAX];
     uint32_t task = peer->task;
@@ -163,12 +163,12 @@ static struct connection *connect_to(struct reception *reception, const struct p
         log_error("ofi: task %u has no card: %s", task, strerror(-error));
         return NULL;
     }
-    if (!reception_card_read(device, card, &address)) {
+    if (!reception_card_read(device, card, &place)) {
         log_error("ofi: task %u cannot be talked to: its card is %s", task, card);
         return NULL;
     }
     do
-        connection = connection_to(device, task, peer->life, &address);
+        connection = connection_to(device, task, peer->life, &place);
     while (connection == NULL && errno == ENOMEM && wait_for_memory(reception));
     if (connection == NULL)
         return NULL;
@@ -201,15 +201,16 @@ static void peer_died(struct reception *reception, struct peer *peer, const char
     tell_dead(reception, peer->task, life);
 }
 
-/* A connection is open, in a life of our acquaintance with the task. False: that is over. */
+/* The proofs are through, in a life of our acquaintance with the task. False: that is over. */
 static bool acquaint(struct reception *reception, struct peer *peer, struct connection *connection)
 {
+    enum connection_state state = connection->state;
     uint32_t life = connection->hello.life;
 
     if (life <= peer->life)
         return life == peer->life && !peer->dead;
     peer_died(reception, peer, "begins anew");
-    connection->state = CONNECTION_OPEN;
+    connection->state = state;
     pthread_mutex_lock(&reception->device->lock);
     peer->life = life;
     peer->dead = false;
@@ -312,6 +313,18 @@ static void accept_all(struct reception *reception)
     open_door(reception, false);
 }
 
+/* The proofs are through. */
+static void welcome(struct reception *reception, struct connection *connection)
+{
+    struct peer *peer = peer_of(reception, connection->task);
+
+    connection_open(reception->device, connection,
+                    peer != NULL && acquaint(reception, peer, connection));
+    if (connection->state == CONNECTION_OPEN && peer->connection == NULL)
+        peer->connection = connection;
+    log_debug("ofi: connected with task %u", connection->task);
+}
+
 static void progress(struct reception *reception, struct connection *connection)
 {
     enum connection_state before = connection->state;
@@ -321,16 +334,11 @@ static void progress(struct reception *reception, struct connection *connection)
     if (before == CONNECTION_FAILED)
         return;
     connection_progress(reception->device, connection, reception_take, reception);
-    if (connection->state == CONNECTION_OPEN && before != CONNECTION_OPEN) {
-        peer = peer_of(reception, connection->task);
-        if (peer == NULL || !acquaint(reception, peer, connection))
-            connection->state = CONNECTION_FAILED;
-        else if (peer->connection == NULL)
-            peer->connection = connection;
-        known = known || connection->state == CONNECTION_OPEN;
-        log_debug("ofi: connected with task %u", connection->task);
-    }
-    if (connection->state != CONNECTION_FAILED)
+    if (connection->state == CONNECTION_PROVEN ||
+        (connection->state == CONNECTION_OPEN && before != CONNECTION_OPEN))
+        welcome(reception, connection);
+    known = known || connection->state == CONNECTION_OPEN;
+    if (connection->state != CONNECTION_FAILED && connection->fd >= 0)
         watch_connection(reception, connection, EPOLL_CTL_MOD);
     if (is_stranger(before) && !is_stranger(connection->state))
         reception->strangers--;
@@ -347,6 +355,15 @@ static void progress(struct reception *reception, struct connection *connection)
     }
 }
 
+/* A greeting, with another attempt. */
+static bool goes_on(struct reception *reception, struct connection *connection)
+{
+    greeting_late(reception->device, connection);
+    if (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_KNOCKING)
+        watch_connection(reception, connection, EPOLL_CTL_ADD);
+    return connection->state != CONNECTION_FAILED;
+}
+
 /* Those that take too long. */
 static void look_at_deadlines(struct reception *reception, uint64_t now)
 {
@@ -361,6 +378,8 @@ static void look_at_deadlines(struct reception *reception, uint64_t now)
             continue;
         if (now < connection->deadline &&
             !(stranger && reception->full && now - connection->since > STRANGER_NS))
+            continue;
+        if (!stranger && goes_on(reception, connection))
             continue;
         connection->state = CONNECTION_FAILED;
         reception->failed = true;

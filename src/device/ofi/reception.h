@@ -32,6 +32,7 @@ struct reception {
     pid_t pid;
     bool running;
     int epoll, listener, bell;
+    int closed;          /* a port that nobody listens at, see greeting.c */
     struct list errands; /* under device->lock */
     bool stopping;       /* under device->lock */
     bool look_again;     /* under device->lock: at those that wait */
@@ -80,10 +81,11 @@ void reception_send(struct reception *reception, const struct message *message);
 void reception_take(void *reception, struct connection *connection, const struct message *message);
 void reception_look_at_waiting(struct reception *reception);
 
-void reception_card_write(const struct ofi_device *device, uint16_t port, char *card, size_t size);
+/* With the port of the listener and the closed one. */
+void reception_card_write(const struct ofi_device *device, uint16_t port, uint16_t closed,
+                          char *card, size_t size);
 
 /* False: the task uses another provider, or an address that makes no sense. */
-bool reception_card_read(const struct ofi_device *device, const char *card,
-                         struct sockaddr_storage *to);
+bool reception_card_read(const struct ofi_device *device, const char *card, struct place *to);
 
 #endif
