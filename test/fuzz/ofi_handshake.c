@@ -247,7 +247,7 @@ static void card(struct end *end)
     static const char *const words[] = {"2/",  "tcp",   "+ofi_rxm", "/",  "127.0.0.1",
                                         "::1", "65535", "65536",    "-1", "999999999999999999999",
                                         "%s",  "1/"};
-    char text[OFI_CARD_MAX];
+    char text[OFI_CARD_MAX], why[256];
     size_t length = 0;
     struct place to;
 
@@ -259,10 +259,10 @@ static void card(struct end *end)
                                        words[pick(sizeof(words) / sizeof(words[0]))]);
     }
     text[length] = '\0';
-    reception_card_read(&end->device, text, &to);
+    reception_card_read(&end->device, text, &to, why, sizeof(why));
     reception_card_write(&end->device, (uint16_t)pick(65536), (uint16_t)pick(65536), text,
                          sizeof(text));
-    CHECK(reception_card_read(&end->device, text, &to));
+    CHECK(reception_card_read(&end->device, text, &to, why, sizeof(why)));
 }
 
 /* ---- members that send nonsense ---- */
@@ -349,7 +349,7 @@ static void nonsense(long rounds)
     for (long i = 0; i < 10 * rounds; i++)
         card(&me);
     CHECK(reception_open(&me.device, text, sizeof(text), why, sizeof(why)) == 0);
-    CHECK(reception_card_read(&me.device, text, &to));
+    CHECK(reception_card_read(&me.device, text, &to, why, sizeof(why)));
     CHECK(reception_start(me.device.reception) == 0);
     for (current = 0; current < rounds; current++) {
         int fd = enter(&me, &to);

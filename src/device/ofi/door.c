@@ -21,6 +21,7 @@
 #include "device/ofi/reception.h"
 #include "util/log.h"
 #include "util/minmax.h"
+#include "util/option.h"
 
 #define STACK_BYTES ((size_t)256 << 10)
 /* Connections that may wait to be let in, at least. */
@@ -28,8 +29,21 @@
 
 /* ---- cards ---- */
 
-/* 2/provider/address/closed port/port, the provider with + for ; which some launchers take for an
- * end. */
+static uint32_t packet_bytes(void)
+{
+    return (uint32_t)option_bytes(OPT_OFI_PACKET_BYTES);
+}
+
+/* The provider's name with + for ; which some launchers take for an end. */
+static void provider_name(const struct ofi_device *device, char *name, size_t size)
+{
+    snprintf(name, size, "%s", device->provider.info->fabric_attr->prov_name);
+    for (char *c = name; *c != '\0'; c++)
+        if (*c == ';')
+            *c = '+';
+}
+
+/* 2/provider/bytes of a packet/address/closed port/port */
 void reception_card_write(const struct ofi_device *device, uint16_t port, uint16_t closed,
                           char *card, size_t size)
 {
@@ -37,36 +51,46 @@ void reception_card_write(const struct ofi_device *device, uint16_t port, uint16
     char provider[64];
 
     ofi_address_format(&device->interface, address, sizeof(address));
-    snprintf(provider, sizeof(provider), "%s", device->provider.info->fabric_attr->prov_name);
-    for (char *c = provider; *c != '\0'; c++)
-        if (*c == ';')
-            *c = '+';
-    snprintf(card, size, "2/%s/%s/%u/%u", provider, address, closed, port);
+    provider_name(device, provider, sizeof(provider));
+    snprintf(card, size, "2/%s/%u/%s/%u/%u", provider, packet_bytes(), address, closed, port);
 }
 
-bool reception_card_read(const struct ofi_device *device, const char *card, struct place *to)
+static bool place_read(const char *address, unsigned closed, unsigned port, struct place *place)
 {
-    struct sockaddr_in *v4 = &to->door.v4;
-    struct sockaddr_in6 *v6 = &to->door.v6;
-    char mine[OFI_CARD_MAX];
-    char provider[64], address[64], ours[64];
-    unsigned port, closed;
-
-    memset(to, 0, sizeof(*to));
-    reception_card_write(device, 0, 0, mine, sizeof(mine));
-    if (sscanf(card, "2/%63[^/]/%63[^/]/%u/%u", provider, address, &closed, &port) != 4 ||
-        port > 65535 || closed > 65535 || sscanf(mine, "2/%63[^/]", ours) != 1 ||
-        strcmp(provider, ours) != 0)
+    memset(place, 0, sizeof(*place));
+    place->closed = htons((uint16_t)closed);
+    if (port > UINT16_MAX || closed > UINT16_MAX)
         return false;
-    to->closed = htons((uint16_t)closed);
-    if (inet_pton(AF_INET, address, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons((uint16_t)port);
+    if (inet_pton(AF_INET, address, &place->door.v4.sin_addr) == 1) {
+        place->door.v4.sin_family = AF_INET;
+        place->door.v4.sin_port = htons((uint16_t)port);
         return true;
     }
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons((uint16_t)port);
-    return inet_pton(AF_INET6, address, &v6->sin6_addr) == 1;
+    place->door.v6.sin6_family = AF_INET6;
+    place->door.v6.sin6_port = htons((uint16_t)port);
+    return inet_pton(AF_INET6, address, &place->door.v6.sin6_addr) == 1;
+}
+
+bool reception_card_read(const struct ofi_device *device, const char *card, struct place *place,
+                         char *why, size_t size)
+{
+    char provider[64], address[64], ours[64];
+    unsigned bytes, port, closed;
+
+    provider_name(device, ours, sizeof(ours));
+    if (sscanf(card, "2/%63[^/]/%u/%63[^/]/%u/%u", provider, &bytes, address, &closed, &port) !=
+            5 ||
+        !place_read(address, closed, port, place))
+        snprintf(why, size, "its card is %.100s", card);
+    else if (strcmp(provider, ours) != 0)
+        snprintf(why, size, "it uses the provider %s and this task %s (PAMI_OFI_PROVIDER)",
+                 provider, ours);
+    else if (bytes != packet_bytes())
+        snprintf(why, size, "its PAMI_OFI_PACKET_BYTES is %u, and this task's %u", bytes,
+                 packet_bytes());
+    else
+        return true;
+    return false;
 }
 
 /* ---- what contexts call ---- */

@@ -154,6 +154,7 @@ static struct connection *connect_to(struct reception *reception, const struct p
     struct place place;
     char key[BOOTSTRAP_KEY_MAX + 1];
     char card[OFI_CARD_MAX];
+    char why[256];
     uint32_t task = peer->task;
     int error;
 
@@ -163,10 +164,14 @@ static struct connection *connect_to(struct reception *reception, const struct p
         log_error("ofi: task %u has no card: %s", task, strerror(-error));
         return NULL;
     }
-    if (!reception_card_read(device, card, &place)) {
-        log_error("ofi: task %u cannot be talked to: its card is %s", task, card);
+    if (!reception_card_read(device, card, &place, why, sizeof(why))) {
+        log_error("ofi: task %u cannot be talked to: %s", task, why);
         return NULL;
     }
+    if (place.door.any.sa_family != device->interface.ss_family)
+        log_warn("ofi: task %u has an address of another family than this one: %s "
+                 "(PAMI_OFI_INTERFACE)",
+                 task, card);
     do
         connection = connection_to(device, task, peer->life, &place);
     while (connection == NULL && errno == ENOMEM && wait_for_memory(reception));

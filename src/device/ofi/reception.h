@@ -85,7 +85,8 @@ void reception_look_at_waiting(struct reception *reception);
 void reception_card_write(const struct ofi_device *device, uint16_t port, uint16_t closed,
                           char *card, size_t size);
 
-/* False: the task uses another provider, or an address that makes no sense. */
-bool reception_card_read(const struct ofi_device *device, const char *card, struct place *to);
+/* False: it makes no sense, or tells of a task that cannot be talked to. */
+bool reception_card_read(const struct ofi_device *device, const char *card, struct place *place,
+                         char *why, size_t size);
 
 #endif
