@@ -132,6 +132,7 @@ static struct peer *peer_new(struct p2p *p2p, uint32_t endpoint, unsigned how, i
     list_init(&peer->receives);
     list_init(&peer->fences);
     list_init(&peer->puts_abreast);
+    list_init(&peer->puts_sent);
     list_init(&peer->puts_waiting);
     *error = open_path(p2p, endpoint, how, &peer->path);
     if (*error == 0)

@@ -106,7 +106,8 @@ struct peer {
     bool refuses_access;      /* cannot tell whether its memory may be touched */
     size_t puts_moving;       /* of those, begun and not by packets */
     struct list puts_abreast; /* struct rma: of puts_moving, those between regions */
-    size_t puts_packets;      /* of those, begun and by packets */
+    size_t puts_packets;      /* of those, begun and by packets: */
+    struct list puts_sent;    /* struct rma: these */
     struct list puts_waiting; /* struct rma, in the order of the calls */
     size_t outstanding;       /* operations of this epoch that are not complete */
     struct list fences;       /* struct fence_wait of earlier epochs, oldest first */

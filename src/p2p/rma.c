@@ -17,51 +17,8 @@
 
 /* ---- the end of a transfer ---- */
 
-/* Of puts between regions so many move at a time: providers queue some hundred. */
-#define ABREAST_MOST 64u
-
 /* Gets from a heap that the network reads are not short from here on. */
 #define READ_LEAST 4096u
-
-/* Between regions that the device knows. Plain puts keep their order, also after a question. */
-static bool goes_abreast(const struct rma *rma)
-{
-    return rma->native && !rma->asks;
-}
-
-static bool touches(const struct rma *rma, const struct rma *other)
-{
-    return rma->remote < other->remote ? other->remote - rma->remote < rma->bytes
-                                       : rma->remote - other->remote < other->bytes;
-}
-
-/* There are puts under way that this one must not overtake. */
-static bool must_wait(const struct peer *peer, const struct rma *rma)
-{
-    const struct list *item;
-
-    if (rma->way == RMA_PACKETS)
-        return peer->puts_moving != 0;
-    if (peer->puts_packets != 0)
-        return true;
-    if (peer->puts_moving == 0)
-        return false;
-    if (!goes_abreast(rma) || list_empty(&peer->puts_abreast) || peer->puts_moving >= ABREAST_MOST)
-        return true;
-    list_for_each (item, &peer->puts_abreast) {
-        if (touches(rma, list_entry(item, struct rma, abreast)))
-            return true;
-    }
-    return false;
-}
-
-/* Begun, and not by packets. */
-static void put_moves(struct peer *peer, struct rma *rma)
-{
-    peer->puts_moving++;
-    if (goes_abreast(rma))
-        list_push_back(&peer->puts_abreast, &rma->abreast);
-}
 
 /* Puts that waited for one that has ended. */
 static void puts_continue(struct p2p *p2p, struct peer *peer)
@@ -74,14 +31,14 @@ static void puts_continue(struct p2p *p2p, struct peer *peer)
     while ((item = list_first(&peer->puts_waiting)) != NULL) {
         struct rma *rma = list_entry(item, struct rma, turn);
 
-        if (must_wait(peer, rma))
+        if (rma_must_wait(peer, rma))
             break;
         list_remove(item);
         rma->begun = true;
         if (rma->way == RMA_PACKETS) {
             rma_by_packets(p2p, rma);
         } else {
-            put_moves(peer, rma);
+            rma_put_moves(peer, rma);
             rma_steps_begin(p2p, rma);
         }
     }
@@ -93,7 +50,7 @@ void rma_free(struct p2p *p2p, struct rma *rma)
     handle_drop(&p2p->handles, rma->op.handle);
     list_remove(&rma->op.link);
     list_remove(&rma->turn);
-    list_remove(&rma->abreast);
+    list_remove(&rma->beside);
     if (rma->typed != NULL)
         rma_typed_free(rma->typed);
     pool_put(&p2p->rmas, rma);
@@ -338,7 +295,7 @@ static struct rma *rma_new(const struct rma_call *call, struct peer *peer)
     memset(rma, 0, sizeof(*rma));
     operation_init(&rma->op, call->put ? &rma_put_ops : &rma_get_ops, peer);
     list_init(&rma->turn);
-    list_init(&rma->abreast);
+    list_init(&rma->beside);
     rma->put = call->put;
     rma->local = call->local;
     rma->remote = call->remote;
@@ -441,8 +398,10 @@ void rma_by_packets(struct p2p *p2p, struct rma *rma)
 {
     rma->way = RMA_PACKETS;
     rma->op.ops = rma->put ? &rma_put_ops : &rma_get_ops;
-    if (rma->put)
+    if (rma->put) {
         rma->op.peer->puts_packets++;
+        list_push_back(&rma->op.peer->puts_sent, &rma->beside);
+    }
     rma->op.handle = handle_new(&p2p->handles, rma);
     if (rma->op.handle == 0)
         rma_end(p2p, rma, rma_fault(rma, -ENOMEM));
@@ -455,7 +414,7 @@ static void begin(struct p2p *p2p, struct rma *rma)
     struct peer *peer = rma->op.peer;
     size_t moved = 0;
 
-    if (rma->put && (!list_empty(&peer->puts_waiting) || must_wait(peer, rma))) {
+    if (rma->put && (!list_empty(&peer->puts_waiting) || rma_must_wait(peer, rma))) {
         peer->puts++;
         list_push_back(&peer->puts_waiting, &rma->turn);
         if (rma->asks)
@@ -474,7 +433,7 @@ static void begin(struct p2p *p2p, struct rma *rma)
         return;
     }
     if (rma->put)
-        put_moves(peer, rma);
+        rma_put_moves(peer, rma);
     rma_steps_begin(p2p, rma);
     if (rma->asks) {
         rma_ask(p2p, rma);

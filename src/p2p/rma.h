@@ -2,6 +2,7 @@
  * One-sided transfers: what the files that make them share.
  *
  *   rma.c          the calls: checks, choosing a way; rma_short.h: the short cut, shared heap
+ *   rma_order.c    which puts wait for which
  *   rma_typed.c    typed transfers: calls, and pieces of both layouts side by side
  *   rma_copy.c     moving by load and store or by single copy, step by step
  *   rma_packets.c  the origin's side of transfers by packets
@@ -14,8 +15,8 @@
  *
  * Plain puts to one endpoint become visible in the order of the calls: only one at a time moves by
  * itself, packets follow packets, and whatever would overtake waits in peer->puts_waiting. Those
- * that the device makes between regions go abreast of one another if they touch different memory,
- * and overtake each other; beside any other put they keep the order. Gets wait for nobody.
+ * that the device makes between regions go abreast of one another, and of packets, if they touch
+ * different memory, and overtake each other. Gets wait for nobody.
  */
 #ifndef LIBPAMI_P2P_RMA_H
 #define LIBPAMI_P2P_RMA_H
@@ -78,8 +79,8 @@ struct rma {
     bool local_done;
     bool lost; /* the peer has gone */
     uint32_t epoch;
-    struct list turn;    /* in p2p->copies, p2p->moving or peer->puts_waiting */
-    struct list abreast; /* in peer->puts_abreast */
+    struct list turn;   /* in p2p->copies, p2p->moving or peer->puts_waiting */
+    struct list beside; /* in peer->puts_abreast or peer->puts_sent */
     char *local;
     uint64_t remote;
     size_t bytes;
@@ -141,6 +142,10 @@ void rma_by_packets(struct p2p *p2p, struct rma *rma);
 bool rma_step(struct p2p *p2p, struct rma *rma, size_t *moved);
 void rma_steps_begin(struct p2p *p2p, struct rma *rma);
 void rma_answered(struct p2p *p2p, struct rma *rma, bool yes);
+
+/* rma_order.c: the put must not overtake those that have begun; it begins, and not by packets. */
+bool rma_must_wait(const struct peer *peer, const struct rma *rma);
+void rma_put_moves(struct peer *peer, struct rma *rma);
 
 /* rma_ask.c */
 bool rma_may_ask(const struct rma_call *call, const struct rma *rma);

@@ -24,7 +24,7 @@ static void change_to_packets(struct p2p *p2p, struct rma *rma)
 {
     if (rma->put)
         rma->op.peer->puts_moving--;
-    list_remove(&rma->abreast);
+    list_remove(&rma->beside);
     rma->asked = rma->done;
     rma_by_packets(p2p, rma);
 }
