@@ -6,12 +6,14 @@
  *                       before the others. That one is not sent away in their place.
  *     crowd slow        The task of the job gets no processor after it was let in, and is sent away
  *                       as one of the crowd. It comes again.
+ *     crowd slow both   Meanwhile the other one has something to say to it, too.
  *     crowd full        It is stopped for longer than the peer timeout, and there is no room at the
  *                       door. The task of the job waits for some, and does not take it for dead.
  *     crowd full dies   Nor for alive when it dies then.
  *
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi"
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi" args="slow"
+ * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi" args="slow both"
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi PAMI_PEER_TIMEOUT=1" args="full"
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi PAMI_OFI_PROVIDER=tcp;ofi_rxm" args="slow"
  */
@@ -35,6 +37,7 @@ enum {
 };
 
 static bool arrived, ended;
+static volatile sig_atomic_t asked;
 static pami_result_t result;
 static int strangers[STRANGERS_MAX];
 static unsigned stranger_count;
@@ -52,6 +55,12 @@ static void on_end(pami_context_t context, void *cookie, pami_result_t how)
     (void)context, (void)cookie;
     result = how;
     ended = true;
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+    asked = 1;
 }
 
 static double now(void)
@@ -135,14 +144,16 @@ static unsigned whole_crowd(unsigned ports)
     exit(77);
 }
 
-/* The other one is awake again while this one is stopped. */
-static void change_over(pid_t other)
+/* The other one is awake again while this one is stopped, and says something if it is to. */
+static void change_over(pid_t other, bool both)
 {
     pid_t self = getpid();
     pid_t child = fork();
 
     if (child == 0) {
         kill(self, SIGSTOP);
+        if (both)
+            kill(other, SIGUSR1);
         kill(other, SIGCONT);
         rest(SLOW_S);
         kill(self, SIGCONT);
@@ -151,8 +162,9 @@ static void change_over(pid_t other)
     rest(0.5); /* or more: until it is this one's turn again */
 }
 
-static int greet(pami_context_t context, pami_endpoint_t other, bool slow, bool full, bool dies)
+static int greet(pami_context_t context, pami_endpoint_t other, bool slow, bool full, bool more)
 {
+    bool dies = full && more;
     struct sockaddr_in address = {.sin_family = AF_INET};
     pami_send_t send = {.send = {.dispatch = HELLO, .dest = other}, .events.remote_fn = on_end};
     pid_t pid = find_other();
@@ -177,7 +189,7 @@ static int greet(pami_context_t context, pami_endpoint_t other, bool slow, bool 
     for (unsigned i = 0; !full && i < count; i++)
         crowd(&address, ports[i], each);
     if (slow)
-        change_over(pid);
+        change_over(pid, more);
     while (full && now() - start < FULL_S && !ended)
         PAMI_Context_advance(context, 10);
     if (ended)
@@ -187,7 +199,7 @@ static int greet(pami_context_t context, pami_endpoint_t other, bool slow, bool 
         crowd_leaves();
     kill(pid, dies ? SIGKILL : SIGCONT);
     start = now();
-    while (!ended)
+    while (!ended || (slow && more && !arrived))
         PAMI_Context_advance(context, 10);
     if (dies)
         printf("the death was noticed after %.1f s\n", now() - start);
@@ -196,18 +208,33 @@ static int greet(pami_context_t context, pami_endpoint_t other, bool slow, bool 
     return lives && (result == PAMI_SUCCESS) != dies ? 0 : 1;
 }
 
+static int be_greeted(pami_context_t context, pami_endpoint_t other)
+{
+    pami_send_immediate_t send = {.dispatch = HELLO, .dest = other};
+
+    while (!arrived) {
+        PAMI_Context_advance(context, 10);
+        if (!asked)
+            continue;
+        asked = 0;
+        if (PAMI_Send_immediate(context, &send) != PAMI_SUCCESS)
+            return 2;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     bool slow = argc > 1 && strcmp(argv[1], "slow") == 0;
     bool full = argc > 1 && strcmp(argv[1], "full") == 0;
-    bool dies = argc > 2 && strcmp(argv[2], "dies") == 0;
     pami_configuration_t query = {.name = PAMI_CLIENT_TASK_ID};
     pami_dispatch_callback_function function = {.p2p = on_hello};
     pami_client_t client;
     pami_context_t context;
     pami_endpoint_t other;
-    int status = 0;
+    int status;
 
+    signal(SIGUSR1, on_signal);
     if (PAMI_Client_create("crowd", &client, NULL, 0) != PAMI_SUCCESS ||
         PAMI_Client_query(client, &query, 1) != PAMI_SUCCESS ||
         PAMI_Context_createv(client, NULL, 0, &context, 1) != PAMI_SUCCESS ||
@@ -217,10 +244,9 @@ int main(int argc, char **argv)
     need_module();
     PAMI_Endpoint_create(client, (pami_task_t)(1 - query.value.intval), 0, &other);
     if (query.value.intval == 0)
-        while (!arrived)
-            PAMI_Context_advance(context, 10);
+        status = be_greeted(context, other);
     else
-        status = greet(context, other, slow, full, dies);
+        status = greet(context, other, slow, full, argc > 2);
     PAMI_Context_destroyv(&context, 1);
     PAMI_Client_destroy(&client);
     return status;

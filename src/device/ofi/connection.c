@@ -115,6 +115,11 @@ int connection_send(struct connection *connection, const struct message *message
     return put(connection, message, sizeof(*message));
 }
 
+int connection_hand_over(const struct connection *connection, struct connection *other)
+{
+    return connection->out_bytes == 0 ? 0 : put(other, connection->out, connection->out_bytes);
+}
+
 /* Messages queued early wait until the proofs are through. */
 static bool may_say(const struct connection *connection)
 {

@@ -128,6 +128,9 @@ void connection_open(const struct ofi_device *device, struct connection *connect
 /* Queue a message, in any state; -ENOMEM. */
 int connection_send(struct connection *connection, const struct message *message);
 
+/* What one has queued the other one says, too, after its own; -ENOMEM. */
+int connection_hand_over(const struct connection *connection, struct connection *other);
+
 /* Something waits to be written, and may be, or for a socket to be connected. */
 bool connection_has_output(const struct connection *connection);
 

@@ -360,9 +360,34 @@ static void progress(struct reception *reception, struct connection *connection)
     }
 }
 
+/* Meanwhile the other task has come to us: what we have to say to it goes that way. False: it has
+ * not, or there is no memory. */
+static bool goes_by_theirs(struct reception *reception, struct connection *connection)
+{
+    struct peer *peer = peer_of(reception, connection->task);
+    struct list *item;
+
+    list_for_each (item, &reception->connections) {
+        struct connection *theirs = list_entry(item, struct connection, link);
+
+        if (theirs->state != CONNECTION_OPEN || theirs->task != connection->task || peer == NULL ||
+            connection_hand_over(connection, theirs) != 0)
+            continue;
+        watch_connection(reception, theirs, EPOLL_CTL_MOD);
+        log_info("ofi: task %u has come to us meanwhile", peer->task);
+        peer->connection = theirs;
+        connection->state = CONNECTION_FAILED;
+        reception->failed = true;
+        return true;
+    }
+    return false;
+}
+
 /* A greeting, with another attempt. */
 static bool goes_on(struct reception *reception, struct connection *connection)
 {
+    if (connection->state == CONNECTION_PAUSED && goes_by_theirs(reception, connection))
+        return true;
     greeting_late(reception->device, connection);
     if (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_KNOCKING)
         watch_connection(reception, connection, EPOLL_CTL_ADD);
