@@ -329,7 +329,8 @@ static void start(struct machine *machine)
 pami_result_t engine_aborted(const struct group *group, bool disagrees)
 {
     if (disagrees)
-        return error_set(PAMI_INVAL, "members called the collective with different arguments");
+        return error_set(PAMI_INVAL, "members called the collective with different arguments or "
+                                     "algorithms");
     return gone_error(group, "a member has given it up");
 }
 

@@ -182,7 +182,8 @@ static pami_result_t differ(const struct shared_run *run)
 {
     if (!run->running)
         return PAMI_INVAL;
-    return error_set(PAMI_INVAL, "PAMI_Collective: members called it with different arguments");
+    return error_set(PAMI_INVAL, "PAMI_Collective: members called it with different arguments or "
+                                 "algorithms");
 }
 
 /* Sizes of those of `size` blocks that do not go through the arena. Returns how many. */
