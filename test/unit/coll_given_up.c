@@ -1,8 +1,11 @@
 /*
  * Barriers and short all-reduces in an arena that one member gives up because of something
  * elsewhere, before it has come or afterwards, whoever is the last: all that depends on it fails
- * for the same reason, and the next collective is not touched.
+ * for the same reason, and the next collective is not touched. And what waits for a member that has
+ * never used the arena, as the leader has gone before it said that there is one, ends when that
+ * member says so.
  */
+#include "coll/coll.h"
 #include "shared_team.h"
 
 enum {
@@ -30,10 +33,10 @@ static void on_done(struct shared_machine *machine, pami_result_t result)
 static void prepare(uint32_t rank, enum shared_kind kind, uint64_t tick)
 {
     struct operation *own = &operation[rank];
-    struct shared_call call = {.kind = kind, .unit = 1};
+    struct shared_call call = {.kind = kind, .unit = 1, .root = SIZE - 1};
 
     *own = (struct operation){.result = running, .mine = 1 + (int)rank};
-    if (kind == SHARED_ALLREDUCE) {
+    if (kind != SHARED_BARRIER) {
         call.bytes = call.unit = sizeof(own->mine);
         call.op = PAMI_DATA_SUM;
         call.element = TYPE_KIND_SIGNED_INT;
@@ -103,9 +106,40 @@ static void by_place(void **unused)
                 }
 }
 
+/* Two of three reduce to the third, and one of them comes to these lines again. */
+static void lost_without_leader(void **unused)
+{
+    struct coll coll = {0};
+    struct arena *arena = &team.member[1].arena;
+    uint32_t endpoints[SIZE] = {0, 1, 2};
+    bool left[SIZE] = {false};
+
+    (void)unused;
+    team_open(&team, SIZE, ARENA_SLICES, false);
+    team.member[1].context->coll = &coll;
+    arena->endpoints = endpoints;
+    arena->left = left;
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        prepare(rank, SHARED_REDUCE, 0);
+        shared_start(&operation[rank].machine);
+        assert_int_equal(operation[rank].result, PAMI_SUCCESS);
+    }
+    prepare(1, SHARED_BARRIER, NEXT);
+    shared_start(&operation[1].machine);
+    shared_abandon(&operation[1].machine, PAMI_ERROR);
+    pass_all();
+    assert_int_equal(operation[1].result, running);
+    arena_member_is_lost(arena, 2);
+    pass(&team.member[1]);
+    assert_int_equal(operation[1].result, PAMI_ERROR);
+    assert_int_equal(arena_gone(arena), endpoint_task(endpoints[0]) + 1);
+    team_close(&team);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(by_place)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(by_place),
+                                       cmocka_unit_test(lost_without_leader)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,8 +51,7 @@ static bool make_scratch(struct shared *shared)
 }
 
 /* Its stores are visible by now. It may have finished before this member has. Without its leader
- * nobody knows whether others use an arena that is being opened: if they do, they hear by messages
- * that this member will not come. The memory may have become another block of the leader's. */
+ * nobody knows whether others use an arena that is being opened. */
 static void member_has_left(struct arena *arena, uint32_t member)
 {
     arena->left[member] = arena->lost = true;
@@ -146,12 +145,12 @@ struct arena *arena_get(struct group *group)
     return arena;
 }
 
-/* A member, or who was the last to go. */
+/* A member, or who was the last to go. The leader before those that are lost without it. */
 void arena_say_gone(struct arena *arena)
 {
     uint32_t mark = arena->shared->context->coll->gone;
 
-    for (uint32_t i = 0; arena->lost && i < arena->size; i++)
+    for (uint32_t i = arena->size; arena->lost && i-- > 0;)
         if (arena->left[i])
             mark = endpoint_task(arena->endpoints[i]) + 1;
     if (mark != 0 && arena->state == ARENA_READY)
@@ -173,6 +172,26 @@ void arena_break(struct arena *arena, uint64_t tick)
         shared_poll_later(arena);
 }
 
+/* Others may use the arena: they hear by messages that this member will not come, in which run by
+ * that itself. The memory may have become another block of the leader's. */
+static void hear_of_end(struct arena *arena, uint32_t member)
+{
+    bool opening = arena->state == ARENA_OPENING;
+
+    member_has_left(arena, member);
+    if (opening && arena->state == ARENA_LOST)
+        arena_tell_lost(arena);
+}
+
+void arena_member_is_lost(struct arena *arena, uint32_t member)
+{
+    if (!arena->left[0])
+        hear_of_end(arena, 0);
+    arena->left[member] = true;
+    if (!list_empty(&arena->machines))
+        shared_poll_later(arena);
+}
+
 void shared_gone(struct shared *shared, uint32_t endpoint)
 {
     struct list *item;
@@ -182,7 +201,7 @@ void shared_gone(struct shared *shared, uint32_t endpoint)
 
         for (uint32_t i = 0; i < arena->size; i++)
             if (arena->endpoints[i] == endpoint)
-                member_has_left(arena, i);
+                hear_of_end(arena, i);
         if (arena->lost && arena->rank == 0 && arena->state == ARENA_OPENING)
             arena_refuse(arena);
     }

@@ -401,6 +401,9 @@ void arena_group_closed(struct shared *shared, uint64_t identity);
  * members that have not looked yet. */
 void arena_break(struct arena *arena, uint64_t tick);
 
+/* A member will never use it: the leader has gone before it could tell that one of it. */
+void arena_member_is_lost(struct arena *arena, uint32_t member);
+
 /* Nobody looks at a closing arena any more, or has to be told of it, so that it may be dropped. */
 bool arena_may_go(const struct arena *arena);
 void arena_drop(struct arena *arena);
@@ -413,6 +416,8 @@ void arena_offer(struct arena *arena);
 void arena_take_offer(struct arena *arena);
 /* The leader, when a member has gone before all have answered: there is none. */
 void arena_refuse(struct arena *arena);
+/* Another member, when the leader has gone: others may use it by now, and would wait. */
+void arena_tell_lost(struct arena *arena);
 /* Those that have broken it say so where all members look. */
 void arena_say_broken(struct arena *arena);
 void arena_opening_init(struct shared *shared);

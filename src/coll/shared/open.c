@@ -22,6 +22,7 @@ enum note_kind {
     NOTE_OFFER,  /* leader to member: an arena at `address` */
     NOTE_ANSWER, /* member to leader: mapped (flag), or not */
     NOTE_COMMIT, /* leader to member: it is used (flag), or not */
+    NOTE_LOST,   /* member to others: the leader has gone, and has not told this one which */
     NOTE_KINDS
 };
 
@@ -310,6 +311,15 @@ static void answer(struct arena *arena, const struct arena_note *note)
     tell(arena, 0, NOTE_ANSWER);
 }
 
+void arena_tell_lost(struct arena *arena)
+{
+    if (arena->memory == NULL)
+        return; /* the leader has not heard that it could, and so has committed nothing */
+    for (uint32_t i = 1; i < arena->size; i++)
+        if (i != arena->rank && !arena->left[i])
+            tell(arena, i, NOTE_LOST);
+}
+
 /* ---- notes ---- */
 
 /* Nobody offers twice: without memory it comes again. */
@@ -325,12 +335,22 @@ static void keep_offer(struct shared *shared, const struct arena_note *note, pam
     list_push_back(&shared->offers, &early->link);
 }
 
+static uint32_t member_at(const struct arena *arena, uint32_t endpoint)
+{
+    uint32_t member = 0;
+
+    while (member < arena->size && arena->endpoints[member] != endpoint)
+        member++;
+    return member;
+}
+
 /* There is no arena. */
 static void tell_again(struct arena *arena, uint32_t endpoint)
 {
-    for (uint32_t i = 1; i < arena->size; i++)
-        if (arena->endpoints[i] == endpoint)
-            tell(arena, i, NOTE_COMMIT);
+    uint32_t member = member_at(arena, endpoint);
+
+    if (member < arena->size)
+        tell(arena, member, NOTE_COMMIT);
 }
 
 static void on_note(pami_context_t handle, void *cookie, const void *header, size_t header_bytes,
@@ -349,6 +369,8 @@ static void on_note(pami_context_t handle, void *cookie, const void *header, siz
         keep_offer(shared, &note, recv);
     if (arena != NULL && arena->state == ARENA_FAILED && note.kind == NOTE_ANSWER)
         tell_again(arena, origin);
+    if (arena != NULL && note.kind == NOTE_LOST && member_at(arena, origin) < arena->size)
+        arena_member_is_lost(arena, member_at(arena, origin));
     if (arena == NULL || arena->state != ARENA_OPENING)
         return;
     if (note.kind == NOTE_OFFER) {
