@@ -132,12 +132,13 @@ static void layout_init(struct segment_layout *layout, const struct segment_para
     layout->file_bytes = layout->bytes + layout->members * layout->heap_stride;
 }
 
+/* fallocate(3) is a cancellation point, and sends come here. */
 static int take_pages(int fd, uint64_t offset, size_t bytes)
 {
-    int result;
+    long result;
 
     do
-        result = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+        result = syscall(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
     while (result != 0 && errno == EINTR);
     return result != 0 && errno == ENOSPC ? -ENOSPC : 0;
 }
