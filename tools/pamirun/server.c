@@ -114,6 +114,15 @@ static void barrier_release(struct server *server, const char *text)
     }
 }
 
+/* Servers that wait for the first client end with the job: they need not hear that none comes. */
+static bool has_waiting_task(const struct server *server)
+{
+    for (uint32_t i = 0; i < server->helpers; i++)
+        if (server->peers[i].waiting)
+            return true;
+    return false;
+}
+
 /* A barrier that can complete does so; one that no longer can fails for all who wait. */
 static void barrier_check(struct server *server)
 {
@@ -123,7 +132,8 @@ static void barrier_check(struct server *server)
         return;
     if (server->waiting + server->excused == server->tasks) {
         barrier_release(server, "cmd=barrier_out rc=0\n");
-    } else if (server->gone < server->tasks && !server->peers[server->gone].waiting) {
+    } else if (server->gone < server->tasks && !server->peers[server->gone].waiting &&
+               has_waiting_task(server)) {
         if (server->gone < server->helpers)
             snprintf(text, sizeof text, "cmd=barrier_out rc=-1 msg=task_%u_has_left_the_job\n",
                      server->gone);
