@@ -70,7 +70,7 @@ void rma_end(struct p2p *p2p, struct rma *rma, pami_result_t result)
     bool put = rma->put;
 
     rma_local_done(p2p, rma, result);
-    if (rma->rdone_fn != NULL && rma->way == RMA_HEAP)
+    if (put && rma->way == RMA_HEAP) /* a fence may end with it */
         p2p->context->unseen = true;
     context_keep(p2p->context, rma->rdone_fn, rma->cookie, result);
     if (put) {
