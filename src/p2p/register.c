@@ -4,22 +4,24 @@
 #include "p2p/p2p.h"
 #include "util/error.h"
 
-/* Members of bit-fields lie elsewhere in a word on other processors: each by its name. */
-#define HINT(name)                                                                                 \
-    {                                                                                              \
-#name, hints.name                                                                          \
-    }
-
 static pami_result_t check_hints(pami_dispatch_hint_t hints)
 {
+    /* By name: where members of bit-fields lie in a word depends on the processor. */
     const struct {
         const char *name;
         unsigned value;
     } all[] = {
-        HINT(multicontext),      HINT(long_header),           HINT(recv_contiguous),
-        HINT(recv_copy),         HINT(recv_immediate),        HINT(consistency),
-        HINT(buffer_registered), HINT(remote_async_progress), HINT(use_rdma),
-        HINT(use_shmem),         HINT(queue_immediate),
+        {"multicontext", hints.multicontext},
+        {"long_header", hints.long_header},
+        {"recv_contiguous", hints.recv_contiguous},
+        {"recv_copy", hints.recv_copy},
+        {"recv_immediate", hints.recv_immediate},
+        {"consistency", hints.consistency},
+        {"buffer_registered", hints.buffer_registered},
+        {"remote_async_progress", hints.remote_async_progress},
+        {"use_rdma", hints.use_rdma},
+        {"use_shmem", hints.use_shmem},
+        {"queue_immediate", hints.queue_immediate},
     };
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
