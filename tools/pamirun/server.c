@@ -123,7 +123,8 @@ static bool has_waiting_task(const struct server *server)
     return false;
 }
 
-/* A barrier that can complete does so; one that no longer can fails for all who wait. */
+/* A barrier that can complete does so; one that no longer can fails for all who wait, once a task
+ * does. */
 static void barrier_check(struct server *server)
 {
     char text[96];
