@@ -248,7 +248,8 @@ static pamix_servers_t create(enum what what, size_t count)
     pamix_servers_t servers;
     pamix_servers_policy_t policy;
 
-    PAMI_OK(PAMIX_Servers_create(&run.job.contexts[1], count, NULL, &servers));
+    PAMI_OK(PAMIX_Servers_create(&run.job.contexts[what == LEARN ? 1 + run.count : 1], count, NULL,
+                                 &servers));
     PAMI_OK(PAMIX_Servers_get_policy(servers, &policy));
     policy.split = run.split;
     policy.active = what == ACTIVE;
@@ -428,7 +429,7 @@ static void measure(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    size_t count = bench_option(argc, argv, "--servers", 2);
+    size_t count = bench_option(argc, argv, "--servers", 2), contexts;
     pamix_servers_t servers;
     bool processes;
 
@@ -445,7 +446,8 @@ int main(int argc, char **argv)
     run.packets = bench_flag(argc, argv, "--packets");
     run.learns = bench_flag(argc, argv, "--learn");
     run.warm = bench_option(argc, argv, "--warm", 200);
-    job_open(&run.job, 1 + count);
+    contexts = 1 + (run.learns ? 2 : 1) * count; /* the servers that learn stay */
+    job_open(&run.job, contexts);
     job_need_tasks(&run.job, 2);
     share_address(SPAN, bench_flag(argc, argv, "--heap"));
     run.job.ncontexts = 1;            /* that this program advances */
@@ -463,7 +465,7 @@ int main(int argc, char **argv)
     if (run.job.task == 0)
         job_send(&run.job, 0, ADDRESS, run.peer, &run.target, sizeof(run.target));
     job_meet(&run.job);
-    run.job.ncontexts = 1 + count;
+    run.job.ncontexts = contexts;
     job_close(&run.job);
     return 0;
 }
