@@ -85,6 +85,8 @@ static struct bootstrap bootstrap_of(uint32_t task, uint32_t tasks)
                               .job = "segment-test"};
 }
 
+static uint32_t contexts = CONTEXTS;
+
 static int open_segment(uint32_t task, uint32_t tasks, struct segment **segment, char *why,
                         size_t size)
 {
@@ -95,7 +97,7 @@ static int open_segment(uint32_t task, uint32_t tasks, struct segment **segment,
         .members = all,
         .member_count = tasks,
         .self = task,
-        .contexts = CONTEXTS,
+        .contexts = contexts,
     };
 
     return segment_open(&params, segment, why, size);
@@ -367,6 +369,34 @@ static void few_descriptors(void **state)
     assert_false(socket_is_left());
 }
 
+static void make_unjoined(uint32_t task)
+{
+    struct segment *segment = NULL;
+    char why[256] = "";
+
+    expect(open_segment(task, 2, &segment, why, sizeof why) == 0, why);
+    segment_close(segment);
+}
+
+static void differs(void **state)
+{
+    struct segment *segment = NULL;
+    char why[256] = "";
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(option_set(OPT_BOOTSTRAP_TIMEOUT, "5"), 0);
+    pid = start(make_unjoined, 0);
+    contexts = 2 * CONTEXTS;
+    assert_int_equal(open_segment(1, 2, &segment, why, sizeof why), -EPROTO);
+    contexts = CONTEXTS;
+    atomic_fetch_add(&board->arrived, 1); /* the maker's last fence */
+    assert_null(segment);
+    assert_string_equal(why,
+                        "clients have 4 contexts on task 0, 8 here: PAMI_NUM_CONTEXTS differs");
+    all_good(&pid, 1);
+}
+
 /* ---- a number that is used again ---- */
 
 static void join_and_wait(uint32_t task)
@@ -431,6 +461,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(missing, board_new, board_remove),
         cmocka_unit_test_setup_teardown(maker_is_gone, board_new, board_remove),
         cmocka_unit_test_setup_teardown(few_descriptors, board_new, board_remove),
+        cmocka_unit_test_setup_teardown(differs, board_new, board_remove),
         cmocka_unit_test_setup_teardown(used_again, board_new, board_remove),
     };
 

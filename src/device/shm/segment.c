@@ -398,6 +398,22 @@ static void left_during_start(char *why, size_t size, int error)
     snprintf(why, size, "a task left during start-up: %s", strerror(-error));
 }
 
+/* Why the segment of the first member is none for this one. */
+static void cannot_join(const struct segment_params *params, const struct segment_layout *layout,
+                        int error, char *why, size_t size)
+{
+    uint32_t first = params->members[0];
+
+    if (error == -EPROTO && layout->contexts != params->contexts && layout->contexts != 0)
+        snprintf(why, size,
+                 "clients have %u contexts on task %u, %u here: PAMI_NUM_CONTEXTS differs",
+                 layout->contexts, first, params->contexts);
+    else
+        snprintf(why, size, "cannot join the segment of task %u: %s%s", first, strerror(-error),
+                 error == -ECONNREFUSED ? "; it has ended, or is in another network namespace"
+                                        : "");
+}
+
 static int join(const struct segment_params *params, struct segment *segment, const char *key,
                 char *why, size_t size)
 {
@@ -420,10 +436,7 @@ static int join(const struct segment_params *params, struct segment *segment, co
     if (fd >= 0 && segment->fd != fd)
         close(fd);
     if (error != 0)
-        snprintf(why, size, "cannot join the segment of task %u: %s%s", params->members[0],
-                 strerror(-error),
-                 error == -ECONNREFUSED ? "; it has ended, or is in another network namespace"
-                                        : "");
+        cannot_join(params, &segment->layout, error, why, size);
     return error;
 }
 
