@@ -120,7 +120,6 @@ int shm_lane_begin(struct shm_port *port, const struct packet_header *head, bool
         atomic_exchange_explicit(&lane->active, 1, memory_order_relaxed) != 0)
         return -EINVAL;
     reader = lane_open(port, lane, stale ? UINT32_MAX : head->origin);
-    shm_watch_member(port, owner - 1);
     path = shm_path_find(port, reader->origin);
     if (path != NULL)
         begin_shuttle(path, reader);

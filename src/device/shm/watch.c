@@ -253,7 +253,8 @@ static void step_over_dead(struct shm_port *port)
     inbox_skip(&port->reader);
 }
 
-/* Lanes whose senders have gone, and which have been read, are free for others. */
+/* Lanes whose senders have gone, and which have been read, are free for others. Where there is no
+ * memory for watching one it is tried again. */
 static void tend_lanes(struct shm_port *port)
 {
     for (uint32_t i = port->lane_count; i-- > 0;) {
@@ -261,6 +262,8 @@ static void tend_lanes(struct shm_port *port)
         uint32_t owner = atomic_load_explicit(&reader->lane->owner, memory_order_relaxed);
         bool leaving = atomic_load_explicit(&reader->lane->leaving, memory_order_acquire) != 0;
 
+        if (owner - 1 < port->device->member_count)
+            shm_watch_member(port, owner - 1);
         if ((leaving || shm_member_is_dead(port, owner - 1)) && lane_is_empty(reader))
             shm_lane_close(port, i);
     }
