@@ -3,9 +3,10 @@
  */
 #include "util/machine.h"
 
+#include <pthread.h>
 #include <stddef.h>
 
-hwloc_topology_t machine_topology(void)
+static hwloc_topology_t load(void)
 {
     hwloc_topology_t topology;
 
@@ -17,4 +18,16 @@ hwloc_topology_t machine_topology(void)
         return topology;
     hwloc_topology_destroy(topology);
     return NULL;
+}
+
+/* Files are read, and collectives ask as well, under a mutex. */
+hwloc_topology_t machine_topology(void)
+{
+    hwloc_topology_t topology;
+    int state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    topology = load();
+    pthread_setcancelstate(state, NULL);
+    return topology;
 }

@@ -6,7 +6,8 @@
 
 #include <hwloc.h>
 
-/* The caller's to destroy; NULL: hwloc cannot tell. Takes some milliseconds. */
+/* The caller's to destroy; NULL: hwloc cannot tell. Takes some milliseconds, and is no cancellation
+ * point. */
 hwloc_topology_t machine_topology(void);
 
 #endif

@@ -3,26 +3,34 @@
  * context lock, also to and from a context that it has had nothing to do with before, at last where
  * nothing comes for a while; memory of the shared heap that it has used is given back, and a first
  * collective runs. It must not end inside the library, with the lock or something else held, but
- * where it says so itself.
+ * where it says so itself. With an argument it also uses servers that learn, or meets a task that
+ * has closed every descriptor that is not its own.
  *
  * Run: tasks=1,2
+ * Run: tasks=2 args="servers"
+ * Run: tasks=2 args="closed"
+ * Run: tasks=2 env="PAMI_COLL_LEVELS=node,package"
  * Run: tasks=3 env="PAMI_YIELD=always"
  * Run: tasks=2 nodes=2
  * Run: tasks=2,3 nodes=2 env="PAMI_NETWORK=ofi"
  * Run: tasks=2 env="PAMI_SHM_SINGLE_COPY=off PAMI_SHM_CHUNKS=2"
  */
-#include <pamix.h>
 #include <pthread.h>
 
 #include "coll.h"
+#include "servers.h"
 
 enum {
     ID = 1,
     MESSAGES = 200,
-    BLOCK_BYTES = 32 << 20 /* so much is not kept when it is free */
+    DATA_BYTES = 300000,    /* of the largest message, which a network registers */
+    PUT_BYTES = 1000,       /* learning asks whether servers are to move them */
+    BLOCK_BYTES = 32 << 20, /* so much is not kept when it is free */
+    DESCRIPTORS = 1024
 };
 
 static struct job job;
+static pamix_servers_t servers;
 static size_t received;
 static bool met, greeted, survived;
 
@@ -66,6 +74,19 @@ static void use_heap(void)
     CHECK_OK(PAMIX_Mem_free(job.client, block));
 }
 
+static void use_servers(void)
+{
+    static char from[PUT_BYTES], to[PUT_BYTES];
+    pami_put_simple_t put = {
+        .rma = {.dest = job_endpoint(&job, job.task, 0), .bytes = PUT_BYTES},
+        .addr = {from, to},
+    };
+
+    CHECK_OK(PAMI_Context_lock(job.context[0]));
+    CHECK_OK(PAMIX_Servers_put(servers, job.context[0], &put, 0));
+    CHECK_OK(PAMI_Context_unlock(job.context[0]));
+}
+
 static void on_met(pami_context_t context, void *cookie, pami_result_t result)
 {
     (void)context, (void)cookie;
@@ -107,8 +128,8 @@ static void collect(void)
 
 __attribute__((noinline)) static void live(void)
 {
-    static char data[100000];
-    static const size_t sizes[] = {0, 400, 8000, 100000};
+    static char data[DATA_BYTES];
+    static const size_t sizes[] = {0, 400, 8000, 100000, DATA_BYTES};
     pami_send_event_t none = {0};
     pami_work_t work;
     size_t i;
@@ -118,13 +139,15 @@ __attribute__((noinline)) static void live(void)
     meet();
     use_heap();
     collect();
+    if (servers != NULL)
+        use_servers();
     until = test_now() + 0.1;
     for (i = 0; i < MESSAGES || received < MESSAGES || test_now() < until; i++) {
         CHECK_OK(PAMI_Context_post(job.context[0], &work, on_work, NULL));
         CHECK_OK(PAMI_Context_lock(job.context[0]));
         if (i < MESSAGES)
             test_send(job.context[0], job_endpoint(&job, (job.task + 1) % job.tasks, 0), ID, "h", 1,
-                      data, sizes[i % 4], none);
+                      data, sizes[i % 5], none);
         test_advance(job.context[0], 50);
         CHECK_OK(PAMI_Context_unlock(job.context[0]));
         CHECK(test_now() < until + test_limit());
@@ -145,21 +168,50 @@ static void *doomed(void *cookie)
     return cookie;
 }
 
-int main(void)
+static void start_servers(void)
 {
+    pamix_servers_policy_t policy;
+
+    servers = servers_make(&job, 2, 1, NULL);
+    policy = servers_policy(servers);
+    policy.learn = 1;
+    servers_start(servers, &policy);
+}
+
+/* By the time that the other task has to do with this one. The heap takes its addresses before. */
+static void close_descriptors(void)
+{
+    use_heap();
+    if (job.task == 1)
+        for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS; fd++)
+            close(fd);
+    test_sleep(0.3);
+}
+
+int main(int argc, char **argv)
+{
+    const char *more = argc > 1 ? argv[1] : "";
     pthread_t thread;
     void *status;
 
-    job_start(&job, "cancel", 2);
+    job_start(&job, "cancel", 3);
+    job.driven = 2;
     for (size_t i = 0; i < 2; i++)
         test_dispatch(job.context[i], ID, on_message, NULL, test_ordered());
-    job_barrier(&job);
+    if (strcmp(more, "servers") == 0)
+        start_servers();
+    if (strcmp(more, "closed") == 0)
+        close_descriptors();
+    else
+        job_barrier(&job);
     CHECK(pthread_create(&thread, NULL, doomed, NULL) == 0);
     CHECK(pthread_join(thread, &status) == 0 && status == PTHREAD_CANCELED);
     if (!survived)
         FAIL("the thread was cancelled inside the library");
     use_heap();
     WAIT(&job, received == MESSAGES);
+    if (servers != NULL)
+        servers_end(&job, &servers);
     job_finish(&job);
     return 0;
 }

@@ -52,6 +52,9 @@ for words in local,virtual,allocated,key endpoint,allocated,key,count=4; do
     strict $words "$build/test/api/send_sizes" large
     [ "$remote" -gt 0 ] || complain 'nothing was fetched'
 done
+# Nor is that a cancellation point.
+strict local,virtual,allocated,key "$build/test/api/cancel"
+[ "$remote" -gt 0 ] || complain 'nothing was fetched'
 # Buffers for packets and a few regions can be registered; the rest goes another way.
 strict local,virtual,allocated,key,count=12 "$build/test/net/remote"
 [ "$refused" -gt 0 ] && [ "$remote" -gt 0 ] || complain "$refused refused, $remote remote accesses"

@@ -31,14 +31,10 @@ static void block_free(struct block *block)
 static int make_known(struct ofi_slot *slot, struct block *block, size_t bytes)
 {
     uint64_t key; /* of no use, but each needs one of its own */
-    int error, cancel;
 
     if ((slot->device->provider.info->domain_attr->mr_mode & FI_MR_LOCAL) == 0)
         return 0;
-    cancel = ofi_enter();
-    error = ofi_region_expose(slot, block->memory, bytes, FI_SEND, &block->region, &key);
-    ofi_leave(cancel);
-    return error;
+    return ofi_region_expose(slot, block->memory, bytes, FI_SEND, &block->region, &key);
 }
 
 static int make_block(struct ofi_slot *slot, uint32_t count)

@@ -37,13 +37,16 @@ int ofi_region_register(struct ofi_slot *slot, void *memory, size_t bytes, uint6
 
 void ofi_region_release(struct ofi_region *region)
 {
+    int cancel = ofi_enter();
+
     if (region->mr != NULL)
         fi_close(&region->mr->fid);
     region->mr = NULL;
+    ofi_leave(cancel);
 }
 
-int ofi_region_expose(struct ofi_slot *slot, void *memory, size_t bytes, uint64_t access,
-                      struct ofi_region *region, uint64_t *key)
+static int expose(struct ofi_slot *slot, void *memory, size_t bytes, uint64_t access,
+                  struct ofi_region *region, uint64_t *key)
 {
     size_t key_bytes = slot->device->provider.info->domain_attr->mr_key_size;
     int error = -FI_ENOKEY;
@@ -57,6 +60,16 @@ int ofi_region_expose(struct ofi_slot *slot, void *memory, size_t bytes, uint64_
     }
     if (error == 0)
         *key = fi_mr_key(region->mr);
+    return error;
+}
+
+int ofi_region_expose(struct ofi_slot *slot, void *memory, size_t bytes, uint64_t access,
+                      struct ofi_region *region, uint64_t *key)
+{
+    int cancel = ofi_enter();
+    int error = expose(slot, memory, bytes, access, region, key);
+
+    ofi_leave(cancel);
     return error;
 }
 
@@ -89,7 +102,7 @@ int ofi_expose(struct port *port, void *address, size_t bytes, bool written,
     struct ofi_slot *slot = slot_of(port);
     struct ofi_exposed *place;
     uint64_t key;
-    int error, cancel;
+    int error;
 
     if (!slot->device->provider.remote)
         return -EOPNOTSUPP;
@@ -100,10 +113,8 @@ int ofi_expose(struct port *port, void *address, size_t bytes, bool written,
     if (slot->exposed_free == 0 && make_places(slot) != 0)
         return -ENOMEM;
     place = &slot->exposed[slot->exposed_free - 1];
-    cancel = ofi_enter();
     error = ofi_region_expose(slot, address, bytes, written ? all : FI_REMOTE_READ, &place->region,
                               &key);
-    ofi_leave(cancel);
     if (error != 0) {
         log_info("ofi: %zu bytes cannot be registered: %s", bytes, fi_strerror(-error));
         return -EOPNOTSUPP;
@@ -116,14 +127,11 @@ int ofi_expose(struct port *port, void *address, size_t bytes, bool written,
 void ofi_conceal_own(struct ofi_slot *slot, uint32_t id)
 {
     struct ofi_exposed *place;
-    int cancel;
 
     if (id == 0 || id > slot->exposed_room || slot->exposed[id - 1].region.mr == NULL)
         return;
     place = &slot->exposed[id - 1];
-    cancel = ofi_enter();
     ofi_region_release(&place->region);
-    ofi_leave(cancel);
     place->below = slot->exposed_free;
     slot->exposed_free = id;
 }

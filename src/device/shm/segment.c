@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -448,21 +449,24 @@ static uint64_t pid_space(void)
     return stat("/proc/self/ns/pid", &status) == 0 ? (uint64_t)status.st_ino : 0;
 }
 
-/* When a process began, in ticks since the system did; 0: not known. */
+/* When a process began, in ticks since the system did; 0: not known. No cancellation point, as
+ * sends and advances come here. */
 static uint64_t start_of(int32_t pid)
 {
     char path[64], line[1024];
     const char *at;
     ssize_t count = -1;
     uint64_t start = 0;
-    int fd;
+    int fd, state;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
         count = read(fd, line, sizeof(line) - 1);
         close(fd);
     }
+    pthread_setcancelstate(state, NULL);
     if (count <= 0)
         return 0;
     line[count] = '\0';
