@@ -110,9 +110,10 @@ bool share_left_work(struct context *context)
            !completion_queue_empty(&context->completions) || context_has_retries(context);
 }
 
+/* S3: whom to ring, and for what, was stored before `asleep`. */
 void share_ring(struct context *context)
 {
-    if (atomic_exchange_explicit(&context->share.asleep, false, memory_order_relaxed))
+    if (atomic_exchange_explicit(&context->share.asleep, false, memory_order_acquire))
         context->share.ring(context->share.cookie);
 }
 
@@ -267,7 +268,7 @@ static enum share_turn passes(struct context *context, const struct share_rules 
 void share_starve(struct context *context)
 {
     atomic_store_explicit(&context->share.starving, true, memory_order_relaxed);
-    atomic_store_explicit(&context->share.asleep, true, memory_order_release);
+    atomic_store_explicit(&context->share.asleep, true, memory_order_release); /* S3 */
 }
 
 enum share_turn share_turn(struct context *context, const struct share_rules *rules)
