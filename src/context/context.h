@@ -160,7 +160,7 @@ struct context {
     bool paused;                /* too much is held: the ports are not read until that changes */
     bool busy;                  /* a transfer goes on by itself: the next pass will do something */
     bool patient;               /* what is missing runs elsewhere: this pass keeps the processor */
-    bool unseen;                /* a callback may say that puts are visible which were stores */
+    bool unseen;                /* a callback may tell of puts and the like that were stores */
     atomic_bool serves;         /* it does what others have asked for: a server's */
 
     struct port *ports[DEVICES_MAX]; /* NULL where the device has none */

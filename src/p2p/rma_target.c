@@ -162,12 +162,14 @@ static ssize_t copy_own(const struct p2p *p2p, bool write, const struct iovec *o
     pid_t id = p2p->pid;
     ssize_t done = -1;
 
+    order_before_put();
     for (int i = 0; i < 2; i++, id = gettid()) {
         done = write ? process_vm_writev(id, own, 1, pieces, count, 0)
                      : process_vm_readv(id, own, 1, pieces, count, 0);
         if (likely(done >= 0 || errno != ESRCH))
             break;
     }
+    order_after_get();
     return done;
 }
 

@@ -15,6 +15,7 @@
 #include "p2p/p2p.h"
 #include "type/handle.h"
 #include "util/error.h"
+#include "util/order.h"
 #include "util/probe.h"
 
 #define PROBE_PAGE UINT64_C(4096)
@@ -275,6 +276,8 @@ pami_result_t PAMI_Rmw(pami_context_t handle, pami_rmw_t *parameters)
     old = atomic_apply(word, &request);
     if (parameters->operation & PAMI_ATOMIC_FETCH)
         write_word(parameters->local, old, width);
+    if (!order_all_by_atomics() && parameters->done_fn != NULL)
+        context->unseen = true;
     context->counters[COUNTER_RMW_DIRECT]++;
     context_complete(context, parameters->done_fn, parameters->cookie, PAMI_SUCCESS);
     return PAMI_SUCCESS;

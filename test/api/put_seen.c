@@ -2,9 +2,12 @@
  * When rdone_fn, or a fence behind a put, says that a put is visible, it is: of two tasks that put
  * into one another's shared heap at the same time, are told so, and then look at their own memory,
  * one at least sees the other's put. Processors keep stores for themselves while later loads go on.
+ * The same with atomic operations, whose stores some processors treat in this way as well.
  *
  * Run: tasks=2 args="put"
  * Run: tasks=2 args="fence"
+ * Run: tasks=2 args="set"
+ * Run: tasks=2 args="add"
  */
 #include "rma.h"
 
@@ -68,25 +71,52 @@ static void begin_round(size_t round)
             WAIT(&job, PAMIX_Mem_get8(&theirs->turn) > round || ++spins % SPINS != 0);
 }
 
-static void put(size_t round, bool fence)
+static void put(void *to, bool fence)
 {
     uint64_t one = 1;
     pami_put_simple_t put = {
         .rma = {.dest = job_endpoint(&job, !job.task, 0), .bytes = sizeof one},
-        .addr = {.local = &one, .remote = remote + offsetof(struct block, put[round])},
+        .addr = {.local = &one, .remote = to},
         .put.rdone_fn = fence ? NULL : on_told,
     };
 
-    told = false;
     CHECK_OK(TEST_CALL(PAMI_Put(job.context[0], &put)));
     if (fence)
         CHECK_OK(TEST_CALL(PAMI_Fence_all(job.context[0], on_told, NULL)));
+}
+
+static void change(void *to, pami_atomic_t operation)
+{
+    uint64_t one = 1;
+    pami_rmw_t rmw = {
+        .dest = job_endpoint(&job, !job.task, 0),
+        .remote = to,
+        .value = &one,
+        .operation = operation,
+        .type = PAMI_TYPE_UNSIGNED_LONG,
+        .done_fn = on_told,
+    };
+
+    CHECK_OK(TEST_CALL(PAMI_Rmw(job.context[0], &rmw)));
+}
+
+static void write_round(const char *how, size_t round)
+{
+    void *to = remote + offsetof(struct block, put[round]);
+
+    told = false;
+    if (strcmp(how, "set") == 0)
+        change(to, PAMI_ATOMIC_SET);
+    else if (strcmp(how, "add") == 0)
+        change(to, PAMI_ATOMIC_ADD);
+    else
+        put(to, strcmp(how, "fence") == 0);
     while (!told)
         test_advance(job.context[0], 1);
 }
 
 /* The first task says when it is enough. */
-static size_t run(bool fence)
+static size_t run(const char *how)
 {
     double end = test_now() + SECONDS;
     size_t round, rounds = ROUNDS;
@@ -97,15 +127,15 @@ static size_t run(bool fence)
         begin_round(round);
         if (job.task != 0 && PAMIX_Mem_get8(&theirs->last) != 0)
             rounds = PAMIX_Mem_get8(&theirs->last);
-        put(round, fence);
-        mine->seen[round] = PAMIX_Mem_get8(&mine->put[round]) != 0;
+        write_round(how, round);
+        mine->seen[round] = __atomic_load_n(&mine->put[round].value, __ATOMIC_RELAXED) != 0;
     }
     return round;
 }
 
 int main(int argc, char **argv)
 {
-    bool fence = argc == 2 && strcmp(argv[1], "fence") == 0;
+    const char *how = argc == 2 ? argv[1] : "put";
     size_t rounds, missed = 0;
 
     job_start(&job, "put_seen", 1);
@@ -113,12 +143,12 @@ int main(int argc, char **argv)
     if (job.tasks != 2 || client_attribute(job.client, PAMI_CLIENT_NUM_LOCAL_TASKS) != 2)
         test_skip("needs two tasks of one node");
     share_blocks();
-    rounds = run(fence);
+    rounds = run(how);
     job_barrier(&job);
     for (size_t i = 0; i < rounds; i++)
         missed += !mine->seen[i] && !theirs->seen[i];
     if (missed != 0)
-        FAIL("in %zu of %zu rounds both were told that their put was visible, and saw none", missed,
+        FAIL("in %zu of %zu rounds both were told that theirs was visible, and saw none", missed,
              rounds);
     rma_close(&job);
     return 0;

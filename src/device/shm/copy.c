@@ -14,6 +14,7 @@
 #include "device/shm/shm.h"
 #include "util/log.h"
 #include "util/option.h"
+#include "util/order.h"
 
 /* Bytes per call at most: an advance must come back. */
 #define COPY_LONGEST ((size_t)4 << 20)
@@ -74,10 +75,13 @@ static ssize_t copy_by_thread(int32_t pid, bool put, const struct copy_pieces *p
 
 ssize_t shm_copy_memory(int32_t pid, bool put, const struct copy_pieces *pieces)
 {
-    ssize_t count = copy(pid, put, pieces);
+    ssize_t count;
 
+    order_before_put();
+    count = copy(pid, put, pieces);
     if (unlikely(count < 0 && errno == ESRCH))
         count = copy_by_thread(pid, put, pieces);
+    order_after_get();
     return count;
 }
 
