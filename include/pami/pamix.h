@@ -192,11 +192,14 @@ static __inline__ void *PAMIX_Mem_cast(const pamix_heap_view_t *view, const void
 }
 
 /*
- * Access to memory that has been cast, or is one's own. Each is done when it returns, and seen by
- * everybody. Words are aligned to their size. Stores release and loads acquire: what was written
- * before the store of a flag is seen after a load of the flag. The operations that read and write
- * are atomic and totally ordered, among themselves, with PAMI_Rmw from anywhere, and with
- * sequentially consistent atomics of the program on the same words.
+ * Access to memory that has been cast, or is one's own. Nothing is left to be waited for when it
+ * returns. Words are aligned to their size. Stores release and loads acquire: what was written
+ * before the store of a flag is seen after a load of the flag. A store may still be on its way
+ * while later loads are made: who stores one word and then looks at another one that somebody else
+ * stores, as each of two tasks does that want to find out who came first, needs a fence in between
+ * (atomic_thread_fence, sequentially consistent). The operations that read and write are atomic
+ * and totally ordered, among themselves, with PAMI_Rmw from anywhere, and with sequentially
+ * consistent atomics of the program on the same words.
  */
 static __inline__ void PAMIX_Mem_put8(void *cast, uint64_t value)
 {
