@@ -25,6 +25,7 @@
 #include "device/shm/handoff.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/minmax.h"
 #include "util/option.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x70616d6973656731)
@@ -46,6 +47,10 @@
 /* Of a heap under memcheck, unless an option says otherwise. It looks for pointers in all that is
  * mapped when a program ends that has not destroyed its clients, and makes all pages by that. */
 #define HEAP_WATCHED ((uint64_t)256 << 20)
+
+/* Pages are taken so many bytes at a time. A call that a signal interrupts gives all of its pages
+ * back (Linux 6.1), so where signals come by a timer a long one would never end. */
+#define TAKE_BYTES ((size_t)1 << 20)
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
@@ -136,12 +141,17 @@ static void layout_init(struct segment_layout *layout, const struct segment_para
 /* fallocate(3) is a cancellation point, and sends come here. */
 static int take_pages(int fd, uint64_t offset, size_t bytes)
 {
-    long result;
+    while (bytes != 0) {
+        size_t part = smaller(bytes, TAKE_BYTES);
 
-    do
-        result = syscall(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
-    while (result != 0 && errno == EINTR);
-    return result != 0 && errno == ENOSPC ? -ENOSPC : 0;
+        if (syscall(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)part) == 0) {
+            offset += part;
+            bytes -= part;
+        } else if (errno != EINTR) {
+            return errno == ENOSPC ? -ENOSPC : 0;
+        }
+    }
+    return 0;
 }
 
 int segment_back(const struct segment *segment, uint64_t offset, size_t bytes)
