@@ -18,9 +18,10 @@
  * while one is idle. A finding for servers is watched: once they are slower than the client was,
  * there is another trial, or, if there may be none, the client it is.
  */
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "servers/servers.h"
@@ -68,20 +69,34 @@ static unsigned sort_of(unsigned phase)
     return (phase - PHASE_CLIENT_SETTLES) / 2;
 }
 
+/* No descriptor is kept, which the program may close, and its number be another file's. Nor is this
+ * a cancellation point. Returns the bytes, 0: none. */
+static size_t read_load(char *text, size_t size)
+{
+    ssize_t got = -1;
+    int fd, state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        got = read(fd, text, size);
+        close(fd);
+    }
+    pthread_setcancelstate(state, NULL);
+    return got > 0 ? (size_t)got : 0;
+}
+
 /* The kernel's count of threads that run or want to, of all on the machine, us among them. */
 bool learn_processor_idle(struct lane *lane)
 {
     uint64_t now = clock_ticks();
     char text[64], *slash;
-    ssize_t got;
+    size_t got;
 
     if (now < lane->probe_at)
         return false;
     lane->probe_at = now + (uint64_t)(PROBE_US * clock_ticks_per_us());
-    /* pread(2) is a cancellation point, and requests come here. */
-    got = syscall(SYS_pread64, lane->servers->load_fd, text, sizeof(text) - 1, (off_t)0);
-    if (got <= 0)
-        return false;
+    got = read_load(text, sizeof(text) - 1);
     text[got] = '\0';
     slash = strchr(text, '/');
     if (slash == NULL)

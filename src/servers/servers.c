@@ -5,10 +5,8 @@
  * there. Servers stop in three steps: the rings are closed, a fence goes behind everything that is
  * in them, and then the threads leave the contexts.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/async.h"
 #include "context/registry.h"
@@ -180,8 +178,6 @@ static void servers_free(struct servers *servers)
     free(servers->slots);
     free(servers->cpus);
     free(servers->model);
-    if (servers->load_fd >= 0)
-        close(servers->load_fd);
     free(servers);
 }
 
@@ -200,7 +196,6 @@ struct servers *servers_new(struct client_core *core, size_t count,
     servers->core = core;
     servers->client = (pami_client_t)core->client;
     servers->count = (unsigned)count;
-    servers->load_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     servers->queue = queue_slots(config);
     servers->server = aligned_alloc(CACHE_LINE, count * sizeof(*servers->server));
     servers->cpus = cpus != NULL ? strdup(cpus) : NULL;

@@ -235,7 +235,6 @@ struct servers {
     atomic_int by_learning; /* nothing but learning decides whether a request is tracked */
     atomic_bool spare;      /* servers do not take the program's processors; set by start */
     atomic_uint processors; /* that this task may use; set by start */
-    int load_fd;            /* /proc/loadavg; negative: there is none */
     struct mover mover;
     struct model *model; /* what has been measured; NULL: nothing */
     atomic_size_t bytes_least, bytes_most, split;

@@ -2,7 +2,8 @@
  * Once it runs, the program closes every descriptor that is not its own, as daemons do, and opens
  * a file that gets their numbers: nobody is taken for dead by those that the library had, messages
  * arrive as before, and what is in the file stays there when memory of a shared heap goes back.
- * With an argument it opens pipes at once, of which nothing is heard: they are open in the end.
+ * With an argument it opens pipes at once, of which nothing is heard: they are open in the end,
+ * also when communication servers have gone that were there before.
  *
  * Run: tasks=1,2,3
  * Run: tasks=4 nodes=2
@@ -70,14 +71,16 @@ static void check_pipes(void)
 int main(int argc, char **argv)
 {
     bool quiet = argc > 1 && strcmp(argv[1], "pipes") == 0;
+    pamix_servers_t servers;
     void *block;
     int fd, i;
 
-    job_start(&job, "descriptors_closed", 1);
+    job_start(&job, "descriptors_closed", 2);
     job_barrier(&job);
     job_barrier(&job); /* everybody has heard of everybody, and watches */
     CHECK_OK(PAMIX_Mem_alloc(job.client, BLOCK_BYTES, 0, PAMIX_MEM_ANY, &block));
     memset(block, 1, BLOCK_BYTES);
+    CHECK_OK(PAMIX_Servers_create(&job.context[1], 1, NULL, &servers));
     for (fd = STDERR_FILENO + 1; fd < DESCRIPTORS; fd++)
         close(fd);
     if (quiet)
@@ -88,6 +91,7 @@ int main(int argc, char **argv)
         job_barrier(&job);
         usleep(PAUSE_US);
     }
+    CHECK_OK(PAMIX_Servers_destroy(&servers));
     CHECK_OK(PAMIX_Mem_free(job.client, block));
     if (!quiet)
         check_file(fd);
