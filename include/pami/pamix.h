@@ -488,9 +488,9 @@ pami_result_t PAMIX_Servers_attach(pami_client_t client, const pamix_servers_con
                                    pamix_servers_t *servers);
 
 /*
- * Gives the contexts back and sets *servers to NULL. No other thread makes calls with the servers
- * any more; it may still advance its contexts. PAMI_EAGAIN: they are not stopped, or callbacks of
- * requests have not run.
+ * Gives the contexts back, if they have not been destroyed, and sets *servers to NULL. No other
+ * thread makes calls with the servers any more; it may still advance its contexts. PAMI_EAGAIN:
+ * they are not stopped, or callbacks of requests have not run.
  */
 pami_result_t PAMIX_Servers_destroy(pamix_servers_t *servers);
 

@@ -70,7 +70,7 @@ void lane_free(struct lane *lane)
     struct list *item;
 
     lane_collect(lane);
-    atomic_store_explicit(&lane->servers->lanes[lane->context->offset], NULL, memory_order_relaxed);
+    atomic_store_explicit(&lane->servers->lanes[lane->offset], NULL, memory_order_relaxed);
     plain_end(lane);
     process_lane_end(lane);
     while ((item = list_pop_front(&lane->records)) != NULL)
@@ -122,6 +122,7 @@ static int lane_new(struct servers *servers, struct context *context, struct lan
     list_init(&lane->records);
     lane->servers = servers;
     lane->context = context;
+    lane->offset = context->offset;
     lane->next = context->offset % servers->count;
     pool_init(&lane->requests, sizeof(struct request), CACHE_LINE);
     error = servers->processes ? process_lane(lane) : 0;

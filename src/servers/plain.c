@@ -123,11 +123,12 @@ void plain_stopped(struct lane *lane)
 void plain_end(struct lane *lane)
 {
     struct context *context = lane->context;
-    struct plain *plain = &lane->servers->plain[context->offset];
+    struct plain *plain = &lane->servers->plain[lane->offset];
     const void *here = lane->servers;
 
     plain->context = NULL;
-    atomic_compare_exchange_strong(&context->plain_of, &here, &context->plain_of);
+    if (context != NULL)
+        atomic_compare_exchange_strong(&context->plain_of, &here, &context->plain_of);
     atomic_store_explicit(&plain->left, 0, memory_order_relaxed);
     atomic_store_explicit(&plain->shorts, 0, memory_order_relaxed);
 }

@@ -93,6 +93,12 @@ pami_result_t servers_config_check(const char *function, const pamix_servers_con
  * this. */
 static const char is_a_server;
 
+/* Programs may destroy their contexts before the servers. */
+static bool is_there(const struct servers *servers, const void *context)
+{
+    return registry_find(context) == servers->core;
+}
+
 static void contexts_take(const struct servers *servers)
 {
     for (unsigned i = 0; i < servers->count; i++) {
@@ -110,7 +116,7 @@ static void contexts_give_back(const struct servers *servers)
         struct context *context = servers->contexts[i];
         const void *own = &is_a_server;
 
-        if (registry_find(context) == servers->core &&
+        if (is_there(servers, context) &&
             atomic_compare_exchange_strong(&context->plain_of, &own, &context->plain_of))
             atomic_store(&context->serves, false);
     }
@@ -171,8 +177,11 @@ static void servers_free(struct servers *servers)
     for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
         struct lane *lane = atomic_load(&servers->lanes[i]);
 
-        if (lane != NULL)
-            lane_free(lane);
+        if (lane == NULL)
+            continue;
+        if (!is_there(servers, lane->context))
+            lane->context = NULL;
+        lane_free(lane);
     }
     free(servers->server);
     free(servers->slots);
@@ -246,6 +255,12 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
     return PAMI_SUCCESS;
 }
 
+/* What was posted goes with the context. */
+static bool is_kicked(const struct servers *servers, unsigned i)
+{
+    return atomic_load(&servers->server[i].idle) == 0 && is_there(servers, servers->contexts[i]);
+}
+
 pami_result_t PAMIX_Servers_destroy(pamix_servers_t *handle)
 {
     struct servers *servers =
@@ -259,10 +274,10 @@ pami_result_t PAMIX_Servers_destroy(pamix_servers_t *handle)
         return error_set(PAMI_EAGAIN, "PAMIX_Servers_destroy: servers: a context asks for one");
     /* A kick may have been posted after the last request had been served. */
     for (unsigned i = 0; !servers->processes && i < servers->count; i++)
-        if (atomic_load(&servers->server[i].idle) == 0)
+        if (is_kicked(servers, i))
             PAMI_Context_advance(servers->contexts[i], 1);
     for (unsigned i = 0; !servers->processes && i < servers->count; i++)
-        if (atomic_load(&servers->server[i].idle) == 0)
+        if (is_kicked(servers, i))
             return error_set(PAMI_EAGAIN, "PAMIX_Servers_destroy: server %u is not idle", i);
     for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
         const struct lane *lane = atomic_load(&servers->lanes[i]);

@@ -156,7 +156,8 @@ struct lane_record {
  * read, `returned` and the counters. */
 struct lane {
     struct servers *servers;
-    struct context *context;
+    struct context *context; /* NULL: it has gone, and so will the lane */
+    uint32_t offset;         /* of the context */
     struct pool requests;
     atomic_size_t outstanding; /* requests taken from the pool; see lane_unfinished */
     unsigned next;     /* server of the current batch; behind the last one: the client itself */

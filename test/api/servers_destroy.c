@@ -1,10 +1,11 @@
 /*
  * Servers are destroyed as soon as they may be: another thread, which makes no requests any more,
- * is still running callbacks of those that it has made, whole or in pieces; and a fence of another
- * context has not ended.
+ * is still running callbacks of those that it has made, whole or in pieces; a fence of another
+ * context has not ended; and contexts, which may be there again, have gone before.
  *
  * Run: tasks=1,2
  * Run: tasks=1,2 args="fence"
+ * Run: tasks=1,2 args="contexts" env="MALLOC_PERTURB_=165"
  * Run: tasks=1 servers=2 args="processes"
  */
 #include "servers.h"
@@ -53,12 +54,17 @@ static void put(size_t i)
                     PAMIX_Servers_put(servers, job.context[ASKING], &put, 0));
 }
 
+static void put_all(void)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        put(i);
+}
+
 static void *ask(void *argument)
 {
     for (size_t round = 1; round <= ROUNDS; round++) {
         WAIT_WITH(test_advance(job.context[ASKING], 1), atomic_load(&started) == round);
-        for (size_t i = 0; i < COUNT; i++)
-            put(i);
+        put_all();
         atomic_store(&asked, round);
         WAIT_WITH(test_advance(job.context[ASKING], 1), ended == wanted);
     }
@@ -122,6 +128,23 @@ static void beside_fence(size_t threads)
         CHECK_OK(PAMIX_Servers_destroy(&servers));
 }
 
+static void behind_contexts(bool again)
+{
+    make(2);
+    put_all();
+    WAIT_WITH(test_advance(job.context[ASKING], 1), ended == wanted);
+    stop();
+    job_barrier(&job);
+    job_destroy_contexts(&job);
+    if (again)
+        job_create_contexts(&job, CONTEXTS);
+    CHECK_OK(PAMIX_Servers_destroy(&servers));
+    if (!again)
+        job_create_contexts(&job, CONTEXTS);
+    job.driven = 1;
+    job_barrier(&job);
+}
+
 int main(int argc, char **argv)
 {
     job_start(&job, "servers_destroy", CONTEXTS);
@@ -129,6 +152,9 @@ int main(int argc, char **argv)
     from = test_zalloc(COUNT * BYTES), to = test_zalloc(COUNT * BYTES);
     if (argc == 1)
         beside_callbacks();
+    else if (strcmp(argv[1], "contexts") == 0)
+        for (int i = 0; i < 4; i++)
+            behind_contexts(i % 2 != 0);
     else
         beside_fence(strcmp(argv[1], "processes") == 0 ? 0 : 2);
     free(from), free(to);

@@ -27,7 +27,7 @@ static struct world *begin(void)
 
     assert_non_null(world);
     memset(world, 0, sizeof(*world));
-    world->context.offset = world->other.offset = OFFSET;
+    world->context.offset = world->other.offset = world->lane.offset = OFFSET;
     world->context.magic = CONTEXT_MAGIC;
     atomic_init(&world->context.plain_of, &world->context.plain_of);
     world->lane.servers = &world->servers;
