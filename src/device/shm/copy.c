@@ -15,6 +15,7 @@
 #include "util/log.h"
 #include "util/option.h"
 #include "util/order.h"
+#include "util/procfs.h"
 
 /* Bytes per call at most: an advance must come back. */
 #define COPY_LONGEST ((size_t)4 << 20)
@@ -42,7 +43,8 @@ static ssize_t copy(pid_t id, bool put, const struct copy_pieces *pieces)
 /*
  * A process whose first thread has ended by pthread_exit has no memory by its own number, but by
  * those of its other threads. They are not kept: a thread's number can be another process's soon.
- * Who cannot list them, for want of a descriptor or of memory, does not know that there are none.
+ * Who cannot list them, for want of a descriptor, of memory or of a /proc, does not know that there
+ * are none.
  */
 static ssize_t copy_by_thread(int32_t pid, bool put, const struct copy_pieces *pieces)
 {
@@ -51,6 +53,10 @@ static ssize_t copy_by_thread(int32_t pid, bool put, const struct copy_pieces *p
     DIR *threads;
     const struct dirent *entry;
 
+    if (procfs_depth() != 1) {
+        errno = ENOSYS; /* these are no numbers of ours, or there are none */
+        return -1;
+    }
     snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
     threads = opendir(path);
     while (threads != NULL && count < 0 && (entry = readdir(threads)) != NULL) {
@@ -87,7 +93,8 @@ ssize_t shm_copy_memory(int32_t pid, bool put, const struct copy_pieces *pieces)
 
 static bool probe(struct shm_device *device, uint32_t index)
 {
-    const struct segment_member *member = segment_member(device->segment, index);
+    const struct segment *segment = device->segment;
+    const struct segment_member *member = segment_member(segment, index);
     uint64_t word = 0;
     struct iovec local = {.iov_base = &word, .iov_len = sizeof(word)};
     struct iovec remote = {
@@ -95,7 +102,8 @@ static bool probe(struct shm_device *device, uint32_t index)
         .iov_len = sizeof(word),
     };
 
-    if (!segment_knows_pid(device->segment, index)) {
+    /* Where neither is known the word tells. */
+    if (member->pid_space != segment_member(segment, segment->self)->pid_space) {
         log_info("no single copy from task %u: it is in another namespace of processes",
                  member->task);
         return false;

@@ -27,6 +27,7 @@
 #include "util/log.h"
 #include "util/minmax.h"
 #include "util/option.h"
+#include "util/procfs.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x70616d6973656731)
 #define SEGMENT_VERSION 10u
@@ -469,6 +470,8 @@ static uint64_t start_of(int32_t pid)
     uint64_t start = 0;
     int fd, state;
 
+    if (procfs_depth() != 1)
+        return 0;
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -495,8 +498,9 @@ static struct flock lock_of(uint32_t index)
 
 bool segment_knows_pid(const struct segment *segment, uint32_t index)
 {
-    return segment_member(segment, index)->pid_space ==
-           segment_member(segment, segment->self)->pid_space;
+    uint64_t mine = segment_member(segment, segment->self)->pid_space;
+
+    return mine != 0 && segment_member(segment, index)->pid_space == mine;
 }
 
 bool segment_member_ended(const struct segment *segment, uint32_t index)

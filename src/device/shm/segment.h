@@ -106,7 +106,7 @@ void segment_close(struct segment *segment);
  */
 int segment_file(const struct segment *segment);
 
-/* Whether a member's pid means the same process here. */
+/* Whether a member's pid means the same process here; false where that is not known. */
 bool segment_knows_pid(const struct segment *segment, uint32_t index);
 
 /*
