@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "util/procfs.h"
+
 /* The parent of a process, or -1. */
 static pid_t parent_of(const char *pid)
 {
@@ -39,6 +41,17 @@ static pid_t parent_of(const char *pid)
     return parent;
 }
 
+/* The number by which a process can be signalled; 0: it has just gone. */
+static pid_t number_of(const char *entry, unsigned depth)
+{
+    char path[64];
+
+    if (depth == 1)
+        return (pid_t)atol(entry);
+    snprintf(path, sizeof path, "/proc/%.20s", entry);
+    return procfs_number(path, depth);
+}
+
 bool children_contain(const pid_t *list, size_t count, pid_t pid)
 {
     size_t i;
@@ -51,17 +64,21 @@ bool children_contain(const pid_t *list, size_t count, pid_t pid)
 
 size_t children_list(pid_t *list, size_t room, const pid_t *except, size_t except_count)
 {
-    DIR *directory = opendir("/proc");
+    unsigned depth = procfs_depth();
+    pid_t own = depth == 1 ? getpid() : procfs_number("/proc/self", 1);
+    DIR *directory = depth != 0 ? opendir("/proc") : NULL;
     struct dirent *entry;
     size_t count = 0;
 
     if (directory == NULL)
         return 0;
     while (count < room && (entry = readdir(directory)) != NULL) {
-        pid_t pid = (pid_t)atol(entry->d_name);
+        pid_t pid;
 
-        if (pid > 0 && parent_of(entry->d_name) == getpid() &&
-            !children_contain(except, except_count, pid))
+        if (atol(entry->d_name) <= 0 || parent_of(entry->d_name) != own)
+            continue;
+        pid = number_of(entry->d_name, depth);
+        if (pid > 0 && !children_contain(except, except_count, pid))
             list[count++] = pid;
     }
     closedir(directory);
