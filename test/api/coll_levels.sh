@@ -59,6 +59,37 @@ job node,core 'HWLOC_SYNTHETIC=package:1 core:2 pu:1' 8 "$BUILD/test/api/coll_no
 job node,core "NOTHING=1" 6 "$BUILD/test/api/coll_nodes" --rounds 5
 PAMI_COLL_LEADERS=first job node,package "$packages" 5 "$BUILD/test/api/coll_basic"
 
+# Tasks that have control groups of their own: 0 and 1 may see one core each, 2 and 3 both.
+machine()
+{
+    cat <<XML
+<?xml version="1.0"?>
+<topology version="2.0">
+<object type="Machine" os_index="0" gp_index="1" cpuset="0x3" complete_cpuset="0x3"
+ allowed_cpuset="$1" nodeset="0x1" complete_nodeset="0x1" allowed_nodeset="0x1">
+<object type="NUMANode" os_index="0" gp_index="2" cpuset="0x3" complete_cpuset="0x3"
+ nodeset="0x1" complete_nodeset="0x1" local_memory="1"/>
+XML
+    for core in 0 1; do
+        sets="cpuset=\"$((1 << core))\" complete_cpuset=\"$((1 << core))\""
+        sets="$sets nodeset=\"0x1\" complete_nodeset=\"0x1\""
+        echo "<object type=\"Core\" os_index=\"$core\" gp_index=\"$((3 + core))\" $sets>"
+        echo "<object type=\"PU\" os_index=\"$core\" gp_index=\"$((5 + core))\" $sets/></object>"
+    done
+    echo '</object></topology>'
+}
+machine 0x1 >"$work/0"
+machine 0x2 >"$work/1"
+machine 0x3 >"$work/2"
+cp "$work/2" "$work/3"
+for program in coll_basic 'coll_nodes --rounds 5'; do
+    # shellcheck disable=SC2086
+    PAMI_COLL_LEVELS=node,core "$BUILD/bin/pamirun" -n 4 --timeout 60 sh -c '
+        export HWLOC_XMLFILE="$0/$PMI_RANK"
+        case $PMI_RANK in [01]) exec taskset -c "$PMI_RANK" "$@" ;; *) exec "$@" ;; esac' \
+        "$work" "$BUILD"/test/api/$program >"$work/out" 2>&1 || fail "in control groups: $program"
+done
+
 # The same processors by pamirun.
 PAMI_COLL_LEVELS=node,core "$BUILD/bin/pamirun" -n 5 --bind core "$BUILD/test/api/coll_basic" \
     >"$work/out" 2>&1 || fail 'with --bind core'
