@@ -36,12 +36,13 @@ static struct {
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The first one that is meant and there. What the environment speaks of need not be there: it may
- * have been left by a launcher that started the one that started us. */
+ * have been left by a launcher that started the one that started us. Where there is no other one,
+ * this may be a task of a job, such as a container that cannot reach it. */
 static int backend_connect(const struct bootstrap_backend **backend, struct bootstrap **bootstrap)
 {
     const char *wanted = option_string(OPT_BOOTSTRAP);
     bool any = strcmp(wanted, "auto") == 0;
-    char text[ERROR_TEXT_MAX];
+    char text[ERROR_TEXT_MAX] = "";
 
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
         int err;
@@ -49,6 +50,8 @@ static int backend_connect(const struct bootstrap_backend **backend, struct boot
         if (any ? !backends[i]->present() : strcmp(wanted, backends[i]->name) != 0)
             continue;
         *backend = backends[i];
+        if (backends[i] == &bootstrap_single && text[0] != '\0')
+            log_warn("%s; running as one task", text);
         err = backends[i]->connect(bootstrap);
         if (err != -ENODEV)
             return err;

@@ -286,6 +286,17 @@ static int pmix_fence(struct bootstrap *bootstrap)
 
 /* ---- the end ---- */
 
+/* The first process of a namespace, as a task that is alone in a container, has to end by itself
+ * where a signal ends any other one. */
+static void end_by(int signal)
+{
+    struct sigaction action;
+
+    kill(getpid(), signal);
+    if (getpid() == 1 && sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_DFL)
+        _exit(128 + signal);
+}
+
 /* Nobody else ends a process whose server has gone. */
 static void lose_server(struct pmix *pmix)
 {
@@ -296,7 +307,7 @@ static void lose_server(struct pmix *pmix)
         return;
     }
     log_error("the PMIx server of this node has gone: ending by SIGTERM (PAMI_END_WITH_LAUNCHER)");
-    kill(getpid(), SIGTERM);
+    end_by(SIGTERM);
 }
 
 static void on_event(size_t id, int status, const struct pmix_abi_proc *source,
@@ -454,14 +465,16 @@ static int attach(struct pmix *pmix)
     int status, error = pmix_library_open(&pmix->library, why, sizeof why);
 
     if (error != 0) {
-        error_set(PAMI_ERROR, "launcher: libpmix cannot be opened: %s", why);
-        log_warn("this seems to be a PMIx job, but libpmix cannot be opened: %s", why);
+        error_set(PAMI_ERROR,
+                  "launcher: this seems to be a PMIx job, but libpmix cannot be opened: %s", why);
         return -ENODEV;
     }
     status = init_quietly(pmix);
     if (status != PMIX_ABI_SUCCESS) {
-        error_set(PAMI_ERROR, "launcher: PMIx_Init: %s (%d)", pmix->library.error_string(status),
-                  status);
+        error_set(PAMI_ERROR,
+                  "launcher: this seems to be a PMIx job, but its server cannot be reached: "
+                  "PMIx_Init: %s (%d)",
+                  pmix->library.error_string(status), status);
         return -ENODEV;
     }
     log_info("bootstrap: %s", pmix->library.version());

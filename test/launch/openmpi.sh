@@ -39,9 +39,12 @@ run 0 "${mpirun[@]}" -x PAMI_BOOTSTRAP=single -n 2 "$job" --print
 [ "$(grep -c 'task 0/1 node 0/1 local 0' "$scratch/out")" = 2 ] || complain 'not two jobs of one'
 
 # What a launcher that has gone has left in the environment.
-run 0 env PMIX_NAMESPACE=gone PMIX_RANK=0 PAMI_LOG=info "$job" --print
+run 0 env PMIX_NAMESPACE=gone PMIX_RANK=0 "$job" --print
 has out 'task 0/1 '
 has err 'PMIx_Init'
+has err 'running as one task'
+run 0 env PMIX_NAMESPACE=gone PMIX_RANK=0 PAMI_BOOTSTRAP=single "$job"
+is err ''
 run 1 env PMIX_NAMESPACE=gone PMIX_RANK=0 PAMI_BOOTSTRAP=pmix "$job"
 has err 'PMIx_Init'
 
@@ -56,15 +59,21 @@ ends any "${mpirun[@]}" --mca orte_enable_recovery 1 -x JOB_GOES_ON=1 -x PAMI_BO
 [ "$(grep -c 'survives' "$scratch/out")" = 2 ] || complain 'not two survivors'
 
 # Who kills mpirun kills the job. Its pipes go with it, hence the file.
-what='mpirun killed'
-# shellcheck disable=SC2016
-"${mpirun[@]}" -n 3 sh -c 'exec "$0" --linger 2>>"$1"' "$job" "$scratch/err" >"$scratch/out" &
-launcher=$!
-await test_lines 3 '^pid '
-pids=$(sed -n 's/^pid //p' "$scratch/out")
-kill_tree KILL "$launcher"
-# shellcheck disable=SC2086
-await gone $pids
-has err 'PAMI_END_WITH_LAUNCHER'
-wait "$launcher" 2>/dev/null
+# The first process of a namespace, as each task is in a container, no signal of its own ends.
+for own in '' 'unshare -pf --mount-proc'; do
+    [ -z "$own" ] || $own true 2>/dev/null || continue
+    what="mpirun killed $own"
+    : >"$scratch/err"
+    # shellcheck disable=SC2016
+    "${mpirun[@]}" -n 3 sh -c 'echo "task $$"; exec $2 "$0" --linger 2>>"$1"' "$job" \
+        "$scratch/err" "$own" >"$scratch/out" &
+    launcher=$!
+    await test_lines 3 '^pid '
+    pids=$(sed -n 's/^task //p' "$scratch/out")
+    kill_tree KILL "$launcher"
+    # shellcheck disable=SC2086
+    await gone $pids
+    has err 'PAMI_END_WITH_LAUNCHER'
+    wait "$launcher" 2>/dev/null
+done
 finish
