@@ -51,6 +51,14 @@ limit=20
 run 1 "$pamirun" -n 2 unshare "${apart/pf/n}" "$build/examples/hello"
 has err 'cannot join the segment of task 0: Connection refused; it has ended, or is in another'
 
+echo '# nor between users'
+# Tasks of this user and of another one; who is user 0 of a namespace of its own has no other one.
+if setpriv --reuid 12345 --clear-groups true 2>/dev/null; then
+    run 1 "$pamirun" -n 2 sh -c 'exec setpriv --reuid $((12345 * PMI_RANK)) --clear-groups "$@"' \
+        sh "$build/examples/hello"
+    has err "cannot join the segment of task 0: Operation not permitted; it is another user's"
+fi
+
 echo '# a file system without /dev/null'
 bare='mount -t tmpfs none /dev && exec "$@"'
 run 125 unshare "${apart/pf/m}" sh -c "$bare" sh "$pamirun" -n 2 true

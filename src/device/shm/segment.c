@@ -423,6 +423,7 @@ static void cannot_join(const struct segment_params *params, const struct segmen
     else
         snprintf(why, size, "cannot join the segment of task %u: %s%s", first, strerror(-error),
                  error == -ECONNREFUSED ? "; it has ended, or is in another network namespace"
+                 : error == -EPERM      ? "; it is another user's, or a filter keeps the two apart"
                                         : "");
 }
 
