@@ -1,12 +1,20 @@
 /*
- * Where the kernel has no membarrier a sleeper may miss who rings, so a thread of asynchronous
- * progress looks for itself, every millisecond. Elsewhere it sleeps.
+ * Where the kernel has no membarrier, or refuses it to one of the tasks, a sleeper may miss who
+ * rings, so a thread of asynchronous progress looks for itself, every millisecond. Elsewhere it
+ * sleeps.
  *
  * Run: tasks=1
+ * Run: tasks=2
+ * Run: tasks=2 args="refused"
  */
 #include "async.h"
 
+#include <errno.h>
+#include <linux/filter.h>
 #include <linux/membarrier.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 enum {
@@ -43,13 +51,35 @@ static long sleeps(void)
     return count;
 }
 
-int main(void)
+/* As in a container with an older filter. */
+static void refuse_membarrier(void)
+{
+    struct sock_filter filter[] = {
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr)},
+        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_membarrier},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+    };
+    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        test_skip("system calls cannot be forbidden here");
+}
+
+int main(int argc, char **argv)
 {
     static pami_work_t work;
     bool blind = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) != 0;
+    const char *task = getenv("PMI_RANK");
     double begin;
     long before;
 
+    if (argc > 1 && strcmp(argv[1], "refused") == 0) {
+        blind = true;
+        if (task != NULL && strcmp(task, "1") == 0)
+            refuse_membarrier();
+    }
     job_start(&job, "async_blind", CONTEXTS);
     job.driven = 1;
     CHECK_OK(PAMIX_Context_async_enable(&job.context[SERVED], 1, NULL));

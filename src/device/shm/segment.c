@@ -30,7 +30,7 @@
 #include "util/procfs.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x70616d6973656731)
-#define SEGMENT_VERSION 10u
+#define SEGMENT_VERSION 11u
 
 /* Slots and chunks by default: shared among few tasks the rings are deep, among many they are
  * short, so that a task that has talked to all of 64 keeps to a few MiB. Chunks are small and
@@ -504,6 +504,14 @@ bool segment_knows_pid(const struct segment *segment, uint32_t index)
     return mine != 0 && segment_member(segment, index)->pid_space == mine;
 }
 
+bool segment_has_barriers(const struct segment *segment)
+{
+    for (uint32_t i = 0; i < segment->layout.members; i++)
+        if (segment_member(segment, i)->barriers == 0)
+            return false;
+    return true;
+}
+
 bool segment_member_ended(const struct segment *segment, uint32_t index)
 {
     const struct segment_member *member = segment_member(segment, index);
@@ -532,6 +540,7 @@ static void introduce_myself(const struct segment_params *params, struct segment
     me->pid_space = pid_space();
     me->start = start_of(me->pid);
     me->locked = fcntl(segment->fd, F_SETLK, &lock) == 0;
+    me->barriers = params->barriers;
     segment->probe = clock_now_ns() << 16 ^ segment->self;
     me->task = params->bootstrap->task;
     me->node = params->bootstrap->node;

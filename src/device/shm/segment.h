@@ -15,6 +15,7 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,6 +61,7 @@ struct segment_member {
     uint64_t pid_space;     /* which one that is; 0: not known */
     uint64_t start;         /* when that began, as /proc tells it; 0: not known */
     uint32_t locked;        /* it holds the lock that segment_member_ended looks at */
+    uint32_t barriers;      /* membarriers of others reach it */
     uint32_t task;
     uint32_t node;
     uint64_t probe_address;  /* of a word in this task's private memory ... */
@@ -90,6 +92,7 @@ struct segment_params {
     uint32_t member_count;
     uint32_t self; /* my index among them */
     uint32_t contexts;
+    bool barriers; /* my part of segment_has_barriers */
 };
 
 /*
@@ -108,6 +111,9 @@ int segment_file(const struct segment *segment);
 
 /* Whether a member's pid means the same process here; false where that is not known. */
 bool segment_knows_pid(const struct segment *segment, uint32_t index);
+
+/* Whether membarriers reach all members: each may have a kernel's filter of its own. */
+bool segment_has_barriers(const struct segment *segment);
 
 /*
  * The process of a member has ended, by what the kernel says of a lock that it took on the

@@ -120,12 +120,13 @@ static int shm_open(const struct device_params *params, struct device **out, cha
     if (error == 0) {
         /* Where the kernel restricts tracing to ancestors, let our peers read our memory. */
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-        device->can_barrier = shm_sleep_init();
+        segment.barriers = shm_sleep_init();
         shm_copy_init(device);
         segment.members = device->members;
         segment.member_count = device->member_count;
         segment.self = (uint32_t)shm_member_of(device, params->bootstrap->task);
         error = segment_open(&segment, &device->segment, why, size);
+        device->can_barrier = error == 0 && segment_has_barriers(device->segment);
         if (error == 0 && shared_heap_open(device->segment, &device->heap) != 0) {
             snprintf(why, size, "out of memory");
             error = -ENOMEM;

@@ -33,7 +33,7 @@ struct shm_device {
     uint64_t open;               /* bit for each context of this task that there is, */
     uint64_t used, ever;         /* ... that has ended while others live, and that ever has */
     bool pretended;              /* the launcher pretends nodes: some members are "remote" */
-    bool can_barrier;            /* membarrier works: sleepers may rely on it */
+    bool can_barrier;            /* membarrier reaches all: sleepers may rely on it */
     _Atomic int32_t *watched;    /* per member: pidfd + 1, 0 not opened, negative: see watch.c */
     _Atomic uint8_t *copy_works; /* per member: enum copy_state */
     uint8_t joint;               /* PAMI_SHM_JOINT_COPY */

@@ -6,7 +6,8 @@
  * hot one, so it has no fence: the sleeper's arm makes every running thread of all registered
  * processes pass a barrier (membarrier, global expedited), after which a sender either sees the
  * flag, or its packet is seen by the sleeper's last look. Where the kernel has no membarrier,
- * sleeps are cut short instead; short ones do without, as the barrier interrupts who computes.
+ * or refuses it to one of the tasks, sleeps are cut short instead; short ones do without, as the
+ * barrier interrupts who computes.
  */
 #include <errno.h>
 #include <limits.h>
