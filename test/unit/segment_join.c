@@ -45,6 +45,7 @@ struct board {
 
 static struct board *board;
 static unsigned fences; /* that this process has been at */
+static uint32_t contexts = CONTEXTS;
 static uint32_t all[MEMBERS] = {0, 1, 2, 3, 4};
 
 static int board_put(struct bootstrap *bootstrap, const char *key, const char *value)
@@ -369,32 +370,65 @@ static void few_descriptors(void **state)
     assert_false(socket_is_left());
 }
 
-static void make_unjoined(uint32_t task)
+/* It is at the fence until it is killed, as the other one does not come. */
+static void make_and_wait(uint32_t task)
 {
-    struct segment *segment = NULL;
-    char why[256] = "";
+    struct segment *segment;
+    char why[256];
 
-    expect(open_segment(task, 2, &segment, why, sizeof why) == 0, why);
-    segment_close(segment);
+    open_segment(task, 2, &segment, why, sizeof why);
 }
 
-static void differs(void **state)
+/* Has one for the connection, but none for what comes over it. */
+static void join_with_few(uint32_t task)
 {
     struct segment *segment = NULL;
     char why[256] = "";
-    pid_t pid;
+    int next = dup(STDIN_FILENO);
+    struct rlimit limit = {(rlim_t)next + 1, (rlim_t)next + 1};
+
+    close(next);
+    expect(next >= 0 && setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+    expect(open_segment(task, 2, &segment, why, sizeof why) == -EMFILE, why);
+    expect(segment == NULL && strstr(why, strerror(EMFILE)) != NULL, why);
+}
+
+static void few_descriptors_to_join(void **state)
+{
+    pid_t pids[2];
 
     (void)state;
     assert_int_equal(option_set(OPT_BOOTSTRAP_TIMEOUT, "5"), 0);
-    pid = start(make_unjoined, 0);
-    contexts = 2 * CONTEXTS;
-    assert_int_equal(open_segment(1, 2, &segment, why, sizeof why), -EPROTO);
-    contexts = CONTEXTS;
-    atomic_fetch_add(&board->arrived, 1); /* the maker's last fence */
-    assert_null(segment);
-    assert_string_equal(why,
-                        "clients have 4 contexts on task 0, 8 here: PAMI_NUM_CONTEXTS differs");
-    all_good(&pid, 1);
+    pids[0] = start(make_and_wait, 0);
+    pids[1] = start(join_with_few, 1);
+    all_good(pids + 1, 1);
+    assert_int_equal(kill(pids[0], SIGKILL), 0);
+    assert_int_equal(waitpid(pids[0], NULL, 0), pids[0]);
+    assert_false(socket_is_left());
+}
+
+/* Programs whose options or libraries differ are no members of one job. */
+static void join_with_fewer_contexts(uint32_t task)
+{
+    struct segment *segment = NULL;
+    char why[256] = "";
+
+    contexts /= 2;
+    expect(open_segment(task, 2, &segment, why, sizeof why) == -EPROTO, why);
+    expect(segment == NULL && strstr(why, "PAMI_NUM_CONTEXTS") != NULL, why);
+}
+
+static void different_contexts(void **state)
+{
+    pid_t pids[2];
+
+    (void)state;
+    assert_int_equal(option_set(OPT_BOOTSTRAP_TIMEOUT, "5"), 0);
+    pids[0] = start(make_and_wait, 0);
+    pids[1] = start(join_with_fewer_contexts, 1);
+    all_good(pids + 1, 1);
+    assert_int_equal(kill(pids[0], SIGKILL), 0);
+    assert_int_equal(waitpid(pids[0], NULL, 0), pids[0]);
 }
 
 /* ---- a number that is used again ---- */
@@ -461,7 +495,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(missing, board_new, board_remove),
         cmocka_unit_test_setup_teardown(maker_is_gone, board_new, board_remove),
         cmocka_unit_test_setup_teardown(few_descriptors, board_new, board_remove),
-        cmocka_unit_test_setup_teardown(differs, board_new, board_remove),
+        cmocka_unit_test_setup_teardown(few_descriptors_to_join, board_new, board_remove),
+        cmocka_unit_test_setup_teardown(different_contexts, board_new, board_remove),
         cmocka_unit_test_setup_teardown(used_again, board_new, board_remove),
     };
 

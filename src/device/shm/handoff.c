@@ -127,6 +127,8 @@ static int receive_descriptor(int from, int *fd)
     count = recvmsg(from, &of.message, MSG_CMSG_CLOEXEC);
     if (count <= 0)
         return count < 0 ? -errno : -ECONNRESET;
+    if ((of.message.msg_flags & MSG_CTRUNC) != 0) /* it could not be given a number here */
+        return -EMFILE;
     head = CMSG_FIRSTHDR(&of.message);
     if (head == NULL || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof(int)))
         return -EPROTO;

@@ -416,7 +416,8 @@ static void cannot_join(const struct segment_params *params, const struct segmen
 {
     uint32_t first = params->members[0];
 
-    if (error == -EPROTO && layout->contexts != params->contexts && layout->contexts != 0)
+    if (error == -EPROTO && layout->magic == SEGMENT_MAGIC && layout->version == SEGMENT_VERSION &&
+        layout->contexts != params->contexts)
         snprintf(why, size,
                  "clients have %u contexts on task %u, %u here: PAMI_NUM_CONTEXTS differs",
                  layout->contexts, first, params->contexts);
@@ -424,6 +425,7 @@ static void cannot_join(const struct segment_params *params, const struct segmen
         snprintf(why, size, "cannot join the segment of task %u: %s%s", first, strerror(-error),
                  error == -ECONNREFUSED ? "; it has ended, or is in another network namespace"
                  : error == -EPERM      ? "; it is another user's, or a filter keeps the two apart"
+                 : error == -EPROTO     ? "; it has another version of the library"
                                         : "");
 }
 
