@@ -197,7 +197,7 @@ static void connected(const struct ofi_device *device, struct connection *connec
     int error = connection_error(connection);
 
     if (error != 0) {
-        log_info("ofi: task %u cannot be connected to: %s", connection->task, strerror(error));
+        greeting_refused(device, connection, error);
         greeting_lost(device, connection, error);
         return;
     }

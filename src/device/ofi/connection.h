@@ -141,6 +141,8 @@ void greeting_late(const struct ofi_device *device, struct connection *connectio
 void greeting_knocked(struct connection *connection);
 void greeting_heard(const struct ofi_device *device, struct connection *connection);
 void greeting_lost(const struct ofi_device *device, struct connection *connection, int error);
+void greeting_refused(const struct ofi_device *device, const struct connection *connection,
+                      int error); /* says so */
 
 void connection_set_heartbeat(const struct ofi_device *device, int fd);
 int connection_error(const struct connection *connection); /* of its socket: errno, or 0 */

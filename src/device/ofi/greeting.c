@@ -16,6 +16,7 @@
  * timeout, and when the greeting has taken too long. Nobody without the key can make it last longer
  * than that, and who knocks does not use up anything of the other task's.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/sockios.h>
 #include <string.h>
@@ -101,6 +102,33 @@ static void pause_for(struct connection *connection, uint64_t ns)
     connection->state = CONNECTION_PAUSED;
 }
 
+/* Another node's task has the address of this one: who asks there asks this host. */
+static bool is_own(const struct ofi_device *device, const struct place *place)
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)&device->interface;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&device->interface;
+
+    if (place->door.any.sa_family != device->interface.ss_family)
+        return false;
+    if (v4->sin_family == AF_INET)
+        return place->door.v4.sin_addr.s_addr == v4->sin_addr.s_addr &&
+               ntohl(v4->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET;
+    return IN6_ARE_ADDR_EQUAL(&place->door.v6.sin6_addr, &v6->sin6_addr) &&
+           !IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+void greeting_refused(const struct ofi_device *device, const struct connection *connection,
+                      int error)
+{
+    if (error == ECONNREFUSED && is_own(device, &connection->place))
+        log_warn("ofi: task %u cannot be connected to: %s; it says that its address is what this "
+                 "task's is, too (PAMI_OFI_INTERFACE)",
+                 connection->task, strerror(error));
+    else
+        log_at(ofi_is_lack(error) ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO,
+               "ofi: task %u cannot be connected to: %s", connection->task, strerror(error));
+}
+
 /* A negative errno leaves the connection failed. */
 static int begin(const struct ofi_device *device, struct connection *connection,
                  const struct place *place, enum connection_state state)
@@ -112,8 +140,7 @@ static int begin(const struct ofi_device *device, struct connection *connection,
     if (fd >= 0)
         connection_set_heartbeat(device, fd);
     else if (state == CONNECTION_CONNECTING || fd != -ECONNREFUSED)
-        log_at(ofi_is_lack(-fd) ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO,
-               "ofi: task %u cannot be connected to: %s", connection->task, strerror(-fd));
+        greeting_refused(device, connection, -fd);
     return fd >= 0 ? 0 : fd;
 }
 
