@@ -8,8 +8,10 @@
  */
 #include "bootstrap/bootstrap.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -78,6 +80,22 @@ static void streams_fill(void)
         close(fd);
 }
 
+/* What a process has once it keeps for good, and threads have functions of ours to call when they
+ * end. The shared library is linked never to be unloaded; a plug-in with libpami.a in it need not
+ * be. The program itself has no name. */
+static void stay_loaded(void)
+{
+    void *found = NULL;
+    const struct link_map *map;
+    Dl_info info;
+
+    if (dladdr1(&process, &info, &found, RTLD_DL_LINKMAP) == 0 || found == NULL)
+        return;
+    map = found;
+    if (map->l_name[0] != '\0')
+        dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 static int process_connect(void)
 {
     const struct bootstrap_backend *backend;
@@ -88,6 +106,7 @@ static int process_connect(void)
     err = backend_connect(&backend, &bootstrap);
     if (err != 0)
         return err;
+    stay_loaded();
     log_set_task(bootstrap->task);
     log_info("bootstrap: %s: task %u of %u, node %u of %u, %u local, job %s", backend->name,
              bootstrap->task, bootstrap->tasks, bootstrap->node, bootstrap->nodes,

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A program that is not linked with the library opens it when it runs, as plug-ins of MPI layers and
-# scripting languages do: alone and as two tasks, in its own namespace of symbols, and once more
-# after having closed it.
+# scripting languages do: alone and as two tasks, in its own namespace of symbols, and again after
+# having closed it, in a thread that then ends. Likewise a plug-in that has the static library in it.
 # Run: timeout=60
 # shellcheck disable=SC2086 # a compiler may have arguments
 set -eu
@@ -14,6 +14,7 @@ fi
 top=$(cd "$(dirname "$0")/../.." && pwd)
 BUILD=${BUILD:-$top/build}
 CC=${CC:-gcc}
+PKG_CONFIG=${PKG_CONFIG:-pkg-config}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -21,6 +22,7 @@ cat >"$work/program.c" <<'END'
 #include <pami.h>
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,16 +85,31 @@ static int use(const char *path)
     return dlclose(library);
 }
 
+static void *use_in_thread(void *path)
+{
+    return use(path) == 0 ? path : NULL;
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);
-    for (int i = 0; i < 2; i++)
-        if (use(argv[1]) != 0)
-            return 1;
+    CHECK(use(argv[1]) == 0);
+    for (int i = 0; i < 2; i++) {
+        pthread_t thread;
+        void *done;
+
+        CHECK(pthread_create(&thread, NULL, use_in_thread, argv[1]) == 0);
+        CHECK(pthread_join(thread, &done) == 0 && done != NULL);
+    }
     return 0;
 }
 END
 
-$CC -std=gnu11 -Wall -Werror -I"$top/include" -o "$work/program" "$work/program.c" -ldl
-"$work/program" "$BUILD/lib/libpami.so"
-"$BUILD/bin/pamirun" -n 2 "$work/program" "$BUILD/lib/libpami.so"
+$CC -std=gnu11 -Wall -Werror -I"$top/include" -pthread -o "$work/program" "$work/program.c" -ldl
+read -r -a hwloc < <("$PKG_CONFIG" --libs hwloc)
+$CC -shared -o "$work/plugin.so" -Wl,--whole-archive "$BUILD/lib/libpami.a" \
+    -Wl,--no-whole-archive "${hwloc[@]}" -pthread -lm -ldl -lrt
+for library in "$BUILD/lib/libpami.so" "$work/plugin.so"; do
+    "$work/program" "$library"
+    "$BUILD/bin/pamirun" -n 2 "$work/program" "$library"
+done
