@@ -41,8 +41,12 @@ struct message {
     uint32_t from, to; /* endpoints */
     uint32_t count;    /* ASK: as which life; NAME: as it was asked */
     uint32_t ended;    /* names and LEAVE: how often contexts of `from` were destroyed before */
+    uint32_t unused;   /* 0 */
     struct ofi_name name;
 };
+
+_Static_assert(sizeof(struct message) == 24 + sizeof(struct ofi_name),
+               "no holes: they would be sent as they are");
 
 enum connection_state {
     CONNECTION_PAUSED, /* client: no socket; begins anew at the deadline */

@@ -148,9 +148,12 @@ struct ofi_name {
     uint64_t key;   /* for remote reads of its memory; with `readable` */
     uint32_t bytes; /* of name */
     bool readable;
+    uint8_t unused[3];         /* 0 */
     uint64_t heap, heap_bytes; /* what can be read there at any time; with `readable` */
     uint8_t name[OFI_NAME_MAX];
 };
+
+_Static_assert(sizeof(struct ofi_name) == 32 + OFI_NAME_MAX, "names are sent, and have no holes");
 
 /* Ports of connections that were made to an endpoint, as the network has them, see sever.c. */
 struct ofi_ports {
