@@ -86,8 +86,6 @@ static struct bootstrap bootstrap_of(uint32_t task, uint32_t tasks)
                               .job = "segment-test"};
 }
 
-static uint32_t contexts = CONTEXTS;
-
 static int open_segment(uint32_t task, uint32_t tasks, struct segment **segment, char *why,
                         size_t size)
 {
