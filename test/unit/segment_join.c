@@ -250,7 +250,7 @@ static void be_stranger(uint32_t kind)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const uint32_t words[][2] = {{0, 0}, {0x70616d31, 0}, {0x70616d31, 77}, {UINT32_MAX, 1}};
-    char nothing[64];
+    char nothing[64] = "";
     size_t length;
     int fd;
 
