@@ -21,6 +21,7 @@ struct atomic_request {
     uint64_t value, test;
     uint16_t operation; /* valid: see atomic_is_valid */
     uint16_t width;     /* 4 or 8 */
+    uint32_t unused;    /* 0: requests are sent as they are */
 };
 
 static inline bool atomic_is_valid(unsigned operation)

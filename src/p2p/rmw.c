@@ -26,7 +26,8 @@ struct rmw_meta {
     struct atomic_request request;
 };
 
-_Static_assert(sizeof(struct rmw_meta) == 32, "meta is counted in words");
+_Static_assert(sizeof(struct rmw_meta) == 32 && offsetof(struct atomic_request, unused) == 20,
+               "meta is counted in words, and has no holes");
 
 /* An operation that waits for the target. */
 struct rmw {
