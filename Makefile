@@ -76,6 +76,12 @@ base_ldflags := -pthread -Wl,--as-needed
 ifneq ($(SANITIZE),)
 base_cflags  += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all
 base_ldflags += -fsanitize=$(SANITIZE)
+# By these names gcc says so itself, clang does not.
+base_cflags  += $(if $(findstring address,$(SANITIZE)),-D__SANITIZE_ADDRESS__=1) \
+                $(if $(findstring thread,$(SANITIZE)),-D__SANITIZE_THREAD__=1)
+else
+# With clang only programs have the sanitizer's run-time.
+no_undefined := -Wl,-z,defs
 endif
 # What programs do wrong is reported (src/context/misuse.h); sanitizer builds always do so.
 ifneq ($(DEBUG)$(SANITIZE),)
@@ -179,12 +185,12 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/commands
 # Never unloaded: threads, the launcher and the end of the process rely on it (dlopen, dlclose).
 $(shared): $(lib_objects) libpami.map
 	$(call say,LD,$@) mkdir -p $(@D) && $(link) -shared -Wl,-soname,$(soname) \
-	    -Wl,--version-script=libpami.map -Wl,-z,defs -Wl,-z,nodelete -o $@ $(lib_objects) $(LIBS)
+	    -Wl,--version-script=libpami.map $(no_undefined) -Wl,-z,nodelete -o $@ $(lib_objects) $(LIBS)
 
 # The entry is all that a module shows.
 $(BUILD)/obj/src/device/ofi/%.o: extra += $(FABRIC_CFLAGS)
 $(BUILD)/lib/pami-ofi.so: $(patsubst %.c,$(BUILD)/obj/%.o,$(call module_sources,ofi))
-	$(call say,LD,$@) mkdir -p $(@D) && $(link) -shared -Wl,-z,defs -o $@ $^ $(FABRIC_LIBS) $(LIBS)
+	$(call say,LD,$@) mkdir -p $(@D) && $(link) -shared $(no_undefined) -o $@ $^ $(FABRIC_LIBS) $(LIBS)
 
 $(links): $(shared)
 	ln -sf libpami.so.$(VERSION) $@
@@ -196,7 +202,9 @@ $(BUILD)/lib/pami-ofi-private.a: $(patsubst %.c,$(BUILD)/obj/%.o,\
 
 # One relocatable object whose hidden symbols are local: nothing of ours can clash with a user's.
 # Link-time optimisation ends here, as what it would leave to programs has names for all symbols.
-end_lto := $(if $(findstring -flto,$(CFLAGS)),$(CFLAGS) -flinker-output=nolto-rel)
+# gcc has to be told; clang does so by itself, and does not know the option.
+end_lto := $(if $(findstring -flto,$(CFLAGS)),$(CFLAGS) $(shell o=-flinker-output=nolto-rel; \
+               $(CC) $$o -x c -E /dev/null >/dev/null 2>&1 && echo $$o))
 $(BUILD)/obj/libpami.o: $(lib_objects)
 	$(call say,LD,$@) $(CC) -r -nostdlib $(end_lto) -o $@.tmp $(lib_objects) && \
 	    $(OBJCOPY) --localize-hidden $@.tmp && mv $@.tmp $@

@@ -31,6 +31,13 @@ make -n tests FABRIC_LIBS= CMOCKA_LIBS= >"$work/shown"
     { echo "FAILED: tests that cannot be built would be"; exit 1; }
 grep -q 'test/unit: cmocka is missing' "$work/shown" && grep -q 'test/api/put' "$work/shown"
 
+# What gcc alone knows, or can do without, clang does not get.
+for way in SANITIZE=address 'CFLAGS=-O2 -flto=thin'; do
+    make -n lib CC=clang "$way" >"$work/shown"
+    ! grep -E 'flinker-output|fsanitize.*z,defs' "$work/shown" ||
+        { echo "FAILED: clang would be given this, with $way"; exit 1; }
+done
+
 # An archive that was unpacked in another repository, which does not know it, is one to make
 # archives of all the same.
 if command -v git >/dev/null; then
