@@ -350,12 +350,12 @@ demo: deps ## build and run the main example
 # ---- install ------------------------------------------------------------------------------------
 
 #: prefix=DIR, bindir, libdir, includedir, mandir, docdir, pkgconfigdir, DESTDIR: where to install
-.PHONY: install install-files uninstall
+.PHONY: install install-files no-blanks uninstall
 install: lib tools ## install below $(DESTDIR)$(prefix)
 	+$(MAKE) --no-print-directory install-files
 
 # Installs what is there and builds nothing.
-install-files:
+install-files: no-blanks
 	$(call say,INSTALL,$(DESTDIR)$(prefix))
 	$(INSTALL) -d $(foreach d,$(bindir) $(libdir) $(pkgconfigdir) $(includedir)/pami $(docdir) \
 	    $(man_kinds:%=$(mandir)/man%),"$(DESTDIR)$(d)")
@@ -374,7 +374,12 @@ install-files:
 	    "$(DESTDIR)$(mandir)/man$(k)" &&) true
 	$(INSTALL) -m 644 $(doc_files) "$(DESTDIR)$(docdir)"
 
-uninstall: ## remove what install has put there
+# make takes what is before a blank and what is behind it for two names.
+no-blanks:
+	$(foreach v,bindir libdir pkgconfigdir includedir docdir mandir,$(if $(word 2,$($(v))),\
+	    $(error $(v) is '$($(v))': names with blanks cannot be installed to)))
+
+uninstall: no-blanks ## remove what install has put there
 	rm -f $(foreach f,$(headers:include/%=$(includedir)/%) $(sub_headers:include/%=$(includedir)/%) \
 	    $(addprefix $(libdir)/,libpami.so.$(VERSION) $(soname) libpami.so libpami.a \
                               $(module_names:%=pami-%.so)) \

@@ -166,6 +166,12 @@ if [ -e "$libdir/pami-ofi.so" ]; then
         fail "the module was not found: $(grep 'network device' "$work/log")"
 fi
 
+# A name with a blank in it would be taken for two.
+make_here install-files DESTDIR="$work/blank" prefix='/opt/my pami' 2>"$work/log" &&
+    fail "a name with a blank in it was taken"
+grep -q "bindir is '/opt/my pami/bin'" "$work/log" && ! ls -d "$work"/blank* 2>/dev/null ||
+    fail "a name with a blank in it: $(cat "$work/log")"
+
 make_here uninstall
 left=$(find "$work/root" ! -type d -o -path '*/pami' ! -path "*$prefix" -o -path '*/libpami')
 [ -z "$left" ] || fail "left by uninstall: $left"
