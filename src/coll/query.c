@@ -94,16 +94,22 @@ static unsigned unmet_by_members(const struct algorithm *row, const struct group
     return unmet;
 }
 
+static unsigned unmet_by_operator(unsigned needs, pami_data_function op, bool commutative)
+{
+    unsigned unmet = 0;
+
+    if ((needs & NEEDS_COMMUTATIVE) && !commutative)
+        unmet |= NEEDS_COMMUTATIVE;
+    if ((needs & NEEDS_PREDEFINED) && operator_is_user(op))
+        unmet |= NEEDS_PREDEFINED;
+    return unmet;
+}
+
 unsigned algorithm_unmet(const struct algorithm *row, const struct collective *collective,
                          const struct group *group)
 {
-    unsigned unmet = unmet_by_members(row, group);
-
-    if ((row->needs & NEEDS_COMMUTATIVE) && !collective->commutative)
-        unmet |= NEEDS_COMMUTATIVE;
-    if ((row->needs & NEEDS_PREDEFINED) && operator_is_user(collective->op))
-        unmet |= NEEDS_PREDEFINED;
-    return unmet;
+    return unmet_by_members(row, group) |
+           unmet_by_operator(row->needs, collective->op, collective->commutative);
 }
 
 const struct algorithm *algorithm_find(pami_xfer_type_t type, const char *name)
@@ -178,22 +184,15 @@ static bool read_arguments(struct collective *collective, struct group *group,
     return false;
 }
 
-/* check_fn of list 1: looks at the arguments as PAMI_Collective would. */
-static metadata_result_t check_arguments(struct pami_xfer_t *in)
+/* Looks at the arguments as PAMI_Collective would. */
+static metadata_result_t check_arguments(const struct pami_xfer_t *in, const struct algorithm *row,
+                                         struct geometry *geometry)
 {
-    const struct algorithm *row;
     metadata_result_t answer = {.bitmask = 0};
-    struct geometry *geometry = in != NULL ? algorithm_handle_geometry(in->algorithm) : NULL;
     struct collective collective;
-    struct topology members;
-    struct group group;
+    struct topology members = geometry->topology;
+    struct group group = group_of_all(geometry);
 
-    if (geometry == NULL || (row = algorithm_handle_row(in->algorithm)) == NULL) {
-        answer.check.unspecified = geometry == NULL;
-        return answer;
-    }
-    group = group_of_all(geometry);
-    members = geometry->topology;
     group.topology = &members;
     if (!read_arguments(&collective, &group, &members, in)) {
         answer.check.unspecified = 1;
@@ -202,6 +201,70 @@ static metadata_result_t check_arguments(struct pami_xfer_t *in)
     answer.check.datatype_op = algorithm_unmet(row, &collective, &group) != 0;
     collective_release(&collective);
     return answer;
+}
+
+/* All that rows of list 1 need of arguments is said of the operator. */
+static metadata_result_t check_operator(unsigned needs, pami_data_function op, int commutative)
+{
+    metadata_result_t answer = {.bitmask = 0};
+
+    answer.check.datatype_op =
+        op == PAMI_DATA_COPY || op == PAMI_DATA_NOOP ||
+        unmet_by_operator(needs, op, !operator_is_user(op) || commutative != 0) != 0;
+    return answer;
+}
+
+/* The row and geometry of a handle of list 1, when it is one of such a row. */
+static const struct algorithm *row_asked(pami_algorithm_t handle, pami_xfer_type_t type,
+                                         unsigned needs, struct geometry **geometry)
+{
+    const struct algorithm *row;
+
+    *geometry = algorithm_handle_geometry(handle);
+    row = *geometry != NULL ? algorithm_handle_row(handle) : NULL;
+    return row != NULL && row->type == type && needs_of_arguments(row) == needs ? row : NULL;
+}
+
+/*
+ * check_fn of list 1: one for each type, and for what rows need. Which one is called says what is
+ * asked, for some programs name the algorithm only when they have the answer, and the structure
+ * still holds another one, or anything.
+ */
+#define CHECK_FUNCTION(name, xfer_type, member, row_needs)                                         \
+    static metadata_result_t name(struct pami_xfer_t *in)                                          \
+    {                                                                                              \
+        struct geometry *geometry;                                                                 \
+        const struct algorithm *row;                                                               \
+                                                                                                   \
+        if (in == NULL)                                                                            \
+            return (metadata_result_t){.check.unspecified = 1};                                    \
+        row = row_asked(in->algorithm, xfer_type, row_needs, &geometry);                           \
+        if (row != NULL)                                                                           \
+            return check_arguments(in, row, geometry);                                             \
+        return check_operator(row_needs, in->cmd.member.op, in->cmd.member.commutative);           \
+    }
+
+#define NEEDS_BOTH (NEEDS_COMMUTATIVE | NEEDS_PREDEFINED)
+
+CHECK_FUNCTION(check_reduce, PAMI_XFER_REDUCE, xfer_reduce, NEEDS_COMMUTATIVE)
+CHECK_FUNCTION(check_reduce_both, PAMI_XFER_REDUCE, xfer_reduce, NEEDS_BOTH)
+CHECK_FUNCTION(check_allreduce, PAMI_XFER_ALLREDUCE, xfer_allreduce, NEEDS_COMMUTATIVE)
+CHECK_FUNCTION(check_allreduce_both, PAMI_XFER_ALLREDUCE, xfer_allreduce, NEEDS_BOTH)
+CHECK_FUNCTION(check_reduce_scatter, PAMI_XFER_REDUCE_SCATTER, xfer_reduce_scatter,
+               NEEDS_COMMUTATIVE)
+
+static pami_metadata_function check_function(const struct algorithm *row)
+{
+    bool both = needs_of_arguments(row) == NEEDS_BOTH;
+
+    switch ((int)row->type) {
+    case PAMI_XFER_REDUCE:
+        return both ? check_reduce_both : check_reduce;
+    case PAMI_XFER_ALLREDUCE:
+        return both ? check_allreduce_both : check_allreduce;
+    default:
+        return check_reduce_scatter;
+    }
 }
 
 static void fill_metadata(pami_metadata_t *metadata, const struct algorithm *row, char *name)
@@ -221,7 +284,7 @@ static void fill_metadata(pami_metadata_t *metadata, const struct algorithm *row
     metadata->check_correct.values.inplace = 1;
     if (row == NULL || needs_of_arguments(row) == 0)
         return;
-    metadata->check_fn = check_arguments;
+    metadata->check_fn = check_function(row);
     metadata->check_correct.values.checkrequired = 1;
 }
 

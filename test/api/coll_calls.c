@@ -120,6 +120,62 @@ static void check_without_text(pami_xfer_type_t type)
     algorithms_free(&all);
 }
 
+static void own_operator(void *target, void *source, size_t bytes, void *cookie)
+{
+    (void)target, (void)source, (void)bytes, (void)cookie;
+    FAIL("an operator that was only asked about");
+}
+
+static pami_collective_t one_long(pami_xfer_type_t type, pami_data_function op, int commutative)
+{
+    static long from[TEST_CONTEXTS_MAX], into;
+    static size_t ones[TEST_CONTEXTS_MAX] = {[0 ... TEST_CONTEXTS_MAX - 1] = 1};
+    const pami_type_t t = PAMI_TYPE_SIGNED_LONG;
+    char *s = (char *)from, *r = (char *)&into;
+    pami_collective_t cmd;
+
+    if (type == PAMI_XFER_REDUCE)
+        cmd.xfer_reduce = (pami_reduce_t){0, s, t, 1, r, t, 1, op, NULL, commutative};
+    else if (type == PAMI_XFER_ALLREDUCE)
+        cmd.xfer_allreduce = (pami_allreduce_t){s, t, 1, r, t, 1, op, NULL, commutative};
+    else
+        cmd.xfer_reduce_scatter =
+            (pami_reduce_scatter_t){s, t, job.tasks, r, t, ones, op, NULL, commutative};
+    return cmd;
+}
+
+/* Some programs name the algorithm only when they have the answer: until then the structure holds
+ * none, that of the call before, or what was on the stack. */
+static void check_without_algorithm(pami_xfer_type_t type)
+{
+    struct algorithms all = algorithms_of(world_of(&job), type);
+    const pami_algorithm_t strange[] = {PAMI_ALGORITHM_NULL,
+                                        ~(pami_algorithm_t)0,
+                                        0x7fff5a5a5a58,
+                                        all.handle[0][0],
+                                        all.handle[0][all.count[0] - 1],
+                                        algorithm_of(world_of(&job), PAMI_XFER_BARRIER)};
+    const pami_data_function operators[] = {PAMI_DATA_SUM, PAMI_DATA_MAX, own_operator};
+    struct told told;
+
+    for (size_t i = 0; i < 6 * all.count[1]; i++) {
+        pami_metadata_function check = all.metadata[1][i / 6].check_fn;
+        pami_data_function op = operators[i % 3];
+        pami_xfer_t xfer = coll_xfer(all.handle[1][i / 6], &told);
+        unsigned answer;
+
+        xfer.cmd = one_long(type, op, i % 2);
+        answer = check(&xfer).bitmask;
+        CHECK(answer == 0 || op == own_operator);
+        CHECK(answer != 0 || op != own_operator || i % 2 != 0);
+        for (size_t j = 0; j < sizeof strange / sizeof strange[0]; j++) {
+            xfer.algorithm = strange[j];
+            CHECK_SIZE(check(&xfer).bitmask, answer);
+        }
+    }
+    algorithms_free(&all);
+}
+
 /* ---- other contexts ---- */
 
 /* The world's handles with every context of the task, advancing that context alone. */
@@ -257,6 +313,9 @@ int main(void)
         short_arrays(op_types[i]);
         check_without_text(op_types[i]);
     }
+    check_without_algorithm(PAMI_XFER_REDUCE);
+    check_without_algorithm(PAMI_XFER_ALLREDUCE);
+    check_without_algorithm(PAMI_XFER_REDUCE_SCATTER);
     other_contexts();
     from_callbacks();
     no_callback();
