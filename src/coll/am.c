@@ -212,6 +212,8 @@ void am_part_dispatch(struct am_part *part, struct group *group, const struct am
         row->function.amreduce(context, row->cookie, part->header, part->header_bytes,
                                part->wire.bytes, part->origin, geometry, &part->op, recv);
     }
+    if (recv->type == PAMI_TYPE_NULL) /* the program has zeroed the whole structure first */
+        recv->type = PAMI_TYPE_BYTE;
     part->type = type_complete_from_handle(recv->type);
     if (part->type != NULL)
         type_ref(part->type);

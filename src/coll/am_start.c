@@ -115,6 +115,8 @@ static void fill_arguments(struct am_arguments *a, enum am_kind kind, const pami
             .names = {"user_header", "rcvbuf", "rtype"},
         };
     }
+    if (a->count == 0 && a->type == PAMI_TYPE_NULL)
+        a->type = PAMI_TYPE_BYTE;
 }
 
 static pami_result_t check_arguments(const struct am *am, const struct group *group,

@@ -459,6 +459,8 @@ static void on_bad_ended(pami_context_t context, void *cookie, pami_result_t res
     landed++;
 }
 
+static pami_type_t incomplete;
+
 /* The last task names nothing, or nothing of a type. */
 static void on_bad_gather(pami_context_t context, void *cookie, const void *header,
                           size_t header_bytes, size_t bytes, pami_endpoint_t origin,
@@ -470,7 +472,7 @@ static void on_bad_gather(pami_context_t context, void *cookie, const void *head
     (void)context, (void)header, (void)header_bytes, (void)origin, (void)geometry;
     CHECK_SIZE(bytes, sizeof data);
     send->addr = bad && cookie == NULL ? NULL : data;
-    send->type = bad && cookie != NULL ? PAMI_TYPE_NULL : PAMI_TYPE_UNSIGNED_CHAR;
+    send->type = bad && cookie != NULL ? incomplete : PAMI_TYPE_UNSIGNED_CHAR;
     send->cookie = &job;
     send->local_fn = bad || job.task == 0 ? on_bad_ended : NULL;
 }
@@ -524,7 +526,7 @@ static void refuse(void)
     xfer.cmd.xfer_ambroadcast =
         (pami_ambroadcast_t){.dispatch = ID_ONE, .stype = PAMI_TYPE_BYTE, .stypecount = 3};
     CHECK_REFUSED(PAMI_Collective(job.context[0], &xfer), PAMI_INVAL, "sndbuf");
-    xfer.cmd.xfer_ambroadcast = (pami_ambroadcast_t){.dispatch = ID_ONE, .stype = NULL};
+    xfer.cmd.xfer_ambroadcast = (pami_ambroadcast_t){.dispatch = ID_ONE, .stypecount = 1};
     CHECK_REFUSED(PAMI_Collective(job.context[0], &xfer), PAMI_INVAL, "type");
     CHECK_REFUSED(
         PAMI_AMCollective_dispatch_set(job.context[0], listed.algorithm[0], 1, fn, NULL, hints),
@@ -567,6 +569,7 @@ int main(void)
     all_of(reduce, PAMI_XFER_AMREDUCE, ID_LARGE);
     hold_until_set();
     refuse();
+    CHECK_OK(PAMI_Type_create(&incomplete));
     for (int i = 0; i < 2; i++) {
         void *cookie = i == 0 ? NULL : &job;
 
@@ -576,6 +579,7 @@ int main(void)
                            (pami_dispatch_callback_function){.amreduce = on_bad_reduce}, cookie);
     }
     CHECK_OK(PAMI_Type_destroy(&pairs));
+    CHECK_OK(PAMI_Type_destroy(&incomplete));
     job_finish(&job);
     return 0;
 }

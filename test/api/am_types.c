@@ -3,7 +3,8 @@
  * names may be destroyed once it has returned, as with all other transfers. Two broadcasts wait for
  * their id; the dispatch of the second destroys the type of the first, whose data is added to what
  * is there. A source may be given by a type of absolute addresses and no buffer, a contribution
- * by an offset into the own block of the result.
+ * by an offset into the own block of the result. A dispatch function that clears the structure it
+ * is given, and names a place only, means bytes; a header without data needs no type.
  *
  * Run: tasks=2,3,5 nodes=1,2
  * Run: tasks=3 env="PAMI_SHM_SINGLE_COPY=off"
@@ -185,14 +186,115 @@ static void gather_shifted(pami_geometry_t world)
     free(words);
 }
 
+static void *place;
+
+static void place_only(pami_recv_t *recv)
+{
+    memset(recv, 0, sizeof *recv);
+    recv->addr = place;
+    recv->local_fn = on_landed;
+    recv->cookie = &job;
+}
+
+static void on_plain_data(pami_context_t context, void *cookie, const void *header,
+                          size_t header_bytes, const void *pipe, size_t bytes,
+                          pami_endpoint_t origin, pami_geometry_t geometry, pami_recv_t *recv)
+{
+    (void)context, (void)cookie, (void)header, (void)header_bytes, (void)pipe, (void)origin;
+    (void)geometry, (void)bytes;
+    place_only(recv);
+}
+
+static void on_plain_gather(pami_context_t context, void *cookie, const void *header,
+                            size_t header_bytes, size_t bytes, pami_endpoint_t origin,
+                            pami_geometry_t geometry, pami_recv_t *send)
+{
+    (void)context, (void)cookie, (void)header, (void)header_bytes, (void)bytes, (void)origin;
+    (void)geometry;
+    place_only(send);
+}
+
+static void on_plain_reduce(pami_context_t context, void *cookie, const void *header,
+                            size_t header_bytes, size_t bytes, pami_endpoint_t origin,
+                            pami_geometry_t geometry, pami_data_function *op, pami_recv_t *send)
+{
+    on_plain_gather(context, cookie, header, header_bytes, bytes, origin, geometry, send);
+    *op = PAMI_DATA_SUM;
+}
+
+static pami_collective_t plain_arguments(pami_xfer_type_t type, void *all, size_t bytes)
+{
+    const pami_type_t t = bytes != 0 ? PAMI_TYPE_BYTE : PAMI_TYPE_NULL;
+    pami_collective_t cmd;
+
+    if (type == PAMI_XFER_AMBROADCAST)
+        cmd.xfer_ambroadcast = (pami_ambroadcast_t){ID, &landed, 1, all, t, bytes};
+    else if (type == PAMI_XFER_AMSCATTER)
+        cmd.xfer_amscatter = (pami_amscatter_t){ID, NULL, 0, all, t, bytes};
+    else if (type == PAMI_XFER_AMGATHER)
+        cmd.xfer_amgather = (pami_amgather_t){ID, NULL, 0, all, t, bytes};
+    else
+        cmd.xfer_amreduce = (pami_amreduce_t){ID, NULL, 0, all, t, bytes, NULL, 1};
+    return cmd;
+}
+
+/* From task 0, or to it: byte i of task t is i + t. */
+static void plain(pami_geometry_t world, pami_xfer_type_t type, pami_dispatch_callback_function fn,
+                  size_t bytes)
+{
+    pami_algorithm_t algorithm = algorithm_of(world, type);
+    bool gives = type == PAMI_XFER_AMBROADCAST || type == PAMI_XFER_AMSCATTER;
+    bool blocks = type == PAMI_XFER_AMSCATTER || type == PAMI_XFER_AMGATHER;
+    unsigned char *all = test_zalloc(job.tasks * bytes), *own = test_zalloc(bytes);
+    unsigned char sum = (unsigned char)(job.tasks * (job.tasks - 1) / 2);
+    struct told told;
+    pami_xfer_t xfer = coll_xfer(algorithm, &told);
+
+    CHECK_OK(PAMI_AMCollective_dispatch_set(job.context[0], algorithm, ID, fn, NULL,
+                                            (pami_collective_hint_t){0}));
+    place = bytes != 0 ? own : NULL;
+    landed = 0;
+    for (size_t i = 0; i < bytes && !gives; i++)
+        own[i] = (unsigned char)(i + job.task);
+    for (size_t i = 0; i < job.tasks * bytes && gives; i++)
+        all[i] = (unsigned char)(i % bytes + i / bytes);
+    job_barrier(&job);
+    if (job.task == 0) {
+        xfer.cmd = plain_arguments(type, bytes != 0 ? all : NULL, bytes);
+        coll_start(job.context[0], &xfer);
+    }
+    if (job.task != 0 || type != PAMI_XFER_AMBROADCAST)
+        WAIT(&job, landed == 1);
+    else
+        WAIT(&job, told.count == 1);
+    for (size_t i = 0; i < bytes && gives && (job.task != 0 || blocks); i++)
+        CHECK_SIZE(own[i], (unsigned char)(i + (blocks ? job.task : 0)));
+    for (size_t i = 0; i < (blocks ? job.tasks : 1) * bytes && !gives && job.task == 0; i++)
+        CHECK_SIZE(all[i], (unsigned char)(blocks ? i % bytes + i / bytes : job.tasks * i + sum));
+    job_barrier(&job);
+    free(all), free(own);
+}
+
 int main(void)
 {
+    const pami_dispatch_callback_function data = {.ambroadcast = on_plain_data},
+                                          scatter = {.amscatter = on_plain_data},
+                                          gather = {.amgather = on_plain_gather},
+                                          reduce = {.amreduce = on_plain_reduce};
+    static const size_t lengths[] = {0, 5, 2000, 100000};
+
     job_start(&job, "am-types", 1);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         count = sizes[i];
         run(world_of(&job));
     }
     gather_shifted(world_of(&job));
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        plain(world_of(&job), PAMI_XFER_AMBROADCAST, data, lengths[i]);
+        plain(world_of(&job), PAMI_XFER_AMSCATTER, scatter, lengths[i]);
+        plain(world_of(&job), PAMI_XFER_AMGATHER, gather, lengths[i]);
+        plain(world_of(&job), PAMI_XFER_AMREDUCE, reduce, lengths[i]);
+    }
     job_finish(&job);
     return 0;
 }
