@@ -3,10 +3,14 @@
  *
  * Two levels, so that an idle context costs little however large the ids may be. Messages for an
  * id that is not registered yet wait in `held`, in order of arrival (src/p2p/hold.c).
+ *
+ * The table is its owner's. Any thread may ask whether an id is registered: D1 (release store of a
+ * new page) pairs with D2 (acquire load), and a row says so by `set`.
  */
 #ifndef LIBPAMI_CONTEXT_DISPATCH_H
 #define LIBPAMI_CONTEXT_DISPATCH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,12 +44,13 @@ struct dispatch {
     void *cookie;
     uint32_t flags;
     pami_dispatch_hint_t hints;
+    atomic_bool set;     /* function is not NULL; for other threads */
     struct list held;    /* zeroed until something is held; see dispatch_has_held */
     struct list release; /* link in the context's list of ids that have held messages to deliver */
 };
 
 struct dispatch_table {
-    struct dispatch *pages[(DISPATCH_ID_MAX + 1) / DISPATCH_PAGE];
+    _Atomic(struct dispatch *) pages[(DISPATCH_ID_MAX + 1) / DISPATCH_PAGE];
     struct dispatch internal[DISPATCH_INTERNAL]; /* DISPATCH_ID_MAX + 1 and following */
 };
 
@@ -56,8 +61,20 @@ static inline struct dispatch *dispatch_find(const struct dispatch_table *table,
 
     if (unlikely(id > DISPATCH_ID_MAX))
         return NULL;
-    page = table->pages[id / DISPATCH_PAGE];
+    page = atomic_load_explicit(&table->pages[id / DISPATCH_PAGE], memory_order_relaxed);
     return likely(page != NULL) ? &page[id % DISPATCH_PAGE] : NULL;
+}
+
+/* Whether an id is registered. Any thread. */
+static inline bool dispatch_is_set(const struct dispatch_table *table, size_t id)
+{
+    const struct dispatch *page;
+
+    if (id > DISPATCH_ID_MAX)
+        return false;
+    page = atomic_load_explicit(&table->pages[id / DISPATCH_PAGE], memory_order_acquire); /* D2 */
+    return page != NULL &&
+           atomic_load_explicit(&page[id % DISPATCH_PAGE].set, memory_order_relaxed);
 }
 
 /* The row of a registered id, or NULL. */

@@ -84,6 +84,7 @@ pami_result_t PAMI_Dispatch_set(pami_context_t handle, size_t dispatch,
     row->cookie = cookie;
     row->hints = options;
     row->flags = flags_of(options) | (context->trace != NULL ? DISPATCH_TRACED : 0);
+    atomic_store_explicit(&row->set, true, memory_order_relaxed);
     if (dispatch_has_held(row))
         p2p_release(context->p2p, row);
     return PAMI_SUCCESS;
@@ -97,7 +98,7 @@ pami_result_t PAMI_Dispatch_query(pami_context_t handle, size_t dispatch,
 
     if (context == NULL)
         return error_set(PAMI_INVAL, "PAMI_Dispatch_query: context: %s", context_fault(handle));
-    if (dispatch_registered(&context->dispatch, dispatch) == NULL)
+    if (!dispatch_is_set(&context->dispatch, dispatch))
         return error_set(PAMI_INVAL, "PAMI_Dispatch_query: dispatch: %zu is not registered",
                          dispatch);
     if (configuration == NULL && num_configs != 0)
@@ -130,7 +131,7 @@ pami_result_t PAMI_Dispatch_update(pami_context_t handle, size_t dispatch,
 
     if (context == NULL)
         return error_set(PAMI_INVAL, "PAMI_Dispatch_update: context: %s", context_fault(handle));
-    if (dispatch_registered(&context->dispatch, dispatch) == NULL)
+    if (!dispatch_is_set(&context->dispatch, dispatch))
         return error_set(PAMI_INVAL, "PAMI_Dispatch_update: dispatch: %zu is not registered",
                          dispatch);
     if (num_configs == 0)

@@ -1,13 +1,16 @@
 /*
  * Dispatch ids: the range, registering, registering again, also from inside the function, one table
- * per context, attributes; a send on an id that its sender has not registered is refused and leaves
- * no trace.
+ * per context, attributes, which any thread may ask for meanwhile; a send on an id that its sender
+ * has not registered is refused and leaves no trace.
  *
  * Run: tasks=1,2,3
  * Run: tasks=4 nodes=2
  * Run: tasks=1 env="PAMI_SEND_IMMEDIATE_MAX=1K PAMI_RECV_IMMEDIATE_MAX=2K"
  */
 #include "api_test.h"
+
+#include <pthread.h>
+#include <sched.h>
 
 enum {
     FIRST = 7,
@@ -55,14 +58,28 @@ static void on_event(pami_context_t context, void *cookie, pami_result_t result)
     FAIL("an event of a send that was refused");
 }
 
+/* Without the lock. */
+static void *ask(void *unused)
+{
+    pami_configuration_t query = {.name = PAMI_DISPATCH_ATOM_SIZE_MAX};
+
+    for (size_t id = 0; id <= id_max; id++)
+        WAIT_WITH(sched_yield(),
+                  PAMI_Dispatch_query(job.context[0], id, &query, 1) == PAMI_SUCCESS);
+    return unused;
+}
+
 /* Every id takes its own messages to its own cookie. */
 static void whole_range(void)
 {
     size_t id, next = (job.task + 1) % job.tasks;
+    pthread_t thread;
 
+    CHECK(pthread_create(&thread, NULL, ask, NULL) == 0);
     for (id = 0; id <= id_max; id++)
         if (id != TEST_BARRIER_ID)
             test_dispatch(job.context[0], id, on_any, &by_id[id], test_ordered());
+    CHECK(pthread_join(thread, NULL) == 0);
     job_barrier(&job);
     for (id = 0; id <= id_max; id++)
         if (id != TEST_BARRIER_ID)
