@@ -701,7 +701,8 @@ pami_result_t PAMI_Memregion_create(pami_context_t context, void *address, size_
 
 /*
  * Withdraw a region this task created and clear the handle; no transfer may be using it. Only this
- * task forgets it: peers with a copy of the handle are not told, and must not use it any more.
+ * task forgets it: peers with a copy of the handle are not told, and must not use it any more. The
+ * context may be another one than it was created with. Owns the context.
  */
 pami_result_t PAMI_Memregion_destroy(pami_context_t context, pami_memregion_t *memregion);
 
