@@ -2,8 +2,9 @@
  * Handles: 32-bit names for operations that a peer will answer.
  *
  * What travels is an index and a generation, never a pointer, so an answer that is late, repeated
- * or forged finds nothing. Zero is no handle. One table per context, single owner; growing keeps
- * all handles valid.
+ * or forged finds nothing, until its row has been used 255 times more: who answers sees to it that
+ * nothing goes to whoever has the place of one that has gone. Zero is no handle. One table per
+ * context, single owner; growing keeps all handles valid.
  */
 #ifndef LIBPAMI_P2P_HANDLE_H
 #define LIBPAMI_P2P_HANDLE_H

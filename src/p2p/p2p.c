@@ -223,8 +223,9 @@ int peer_packet_path(struct p2p *p2p, struct peer *peer, struct path **path)
     return error;
 }
 
-/* Messages that the sender can no longer complete. Whole ones that are held stay. What is called at
- * the end of one may end others. */
+/* Messages that the sender can no longer complete. Whole ones that are held stay, without their
+ * answers: these would go to the context in the sender's place. What is called at the end of one
+ * may end others. */
 static void receives_gone(struct p2p *p2p, struct peer *peer)
 {
     struct list all = LIST_INITIALIZER(all);
@@ -236,11 +237,11 @@ static void receives_gone(struct p2p *p2p, struct peer *peer)
         struct receive *receive = list_entry(item, struct receive, link);
 
         list_push_back(&peer->receives, item);
+        receive->answer = 0;
         if (receive->fetching ||
             ((receive->held || receive->deferred) && receive->header_got == receive->header_bytes &&
              receive->data_got == receive->data_bytes))
             continue;
-        receive->answer = 0;
         receive_finish(p2p, receive,
                        error_set(PAMI_ERROR, "receive: endpoint %u of task %u has gone",
                                  peer->endpoint, endpoint_task(peer->endpoint)));

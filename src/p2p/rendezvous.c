@@ -86,6 +86,7 @@ void rendezvous_lead(struct p2p *p2p, struct receive *receive, const char *bytes
         receive_finish(p2p, receive, PAMI_SUCCESS);
 }
 
+/* A sender that waits for no answer any more has gone, whoever has its place now. */
 static void get_done(struct transfer *transfer, int error)
 {
     struct receive *receive = container_of(transfer, struct receive, transfer);
@@ -95,7 +96,7 @@ static void get_done(struct transfer *transfer, int error)
     if (error == 0) {
         if (landed(receive, receive->bounce_bytes))
             receive_finish(p2p, receive, PAMI_SUCCESS);
-    } else if (receive->peer->gone || error == -EPIPE) {
+    } else if (receive->answer == 0 || error == -EPIPE) {
         receive_finish(p2p, receive, fault(receive, -EPIPE));
     } else {
         push_instead(p2p, receive);

@@ -380,6 +380,7 @@ static struct serve *serve_new(struct p2p *p2p, struct peer *peer, const struct 
         return NULL;
     memset(serve, 0, offsetof(struct serve, small));
     operation_init(&serve->op, &serve_ops, peer);
+    serve->op.next_life = false; /* who has asked is not there then */
     serve->runs = count == 1 ? &serve->one : malloc(count * sizeof(*runs));
     if (serve->runs == NULL) {
         pool_put(&p2p->serves, serve);
