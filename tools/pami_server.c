@@ -34,6 +34,7 @@ struct serving {
     struct context *context;
     struct message_watch watch;
     struct list waiting;    /* struct job, by arrival */
+    struct list started;    /* struct job, whose operation is under way */
     struct list unanswered; /* struct job, ended: there was no memory for the answer */
     size_t in_flight;
 };
@@ -114,6 +115,7 @@ static void on_event(pami_context_t context, void *cookie, pami_result_t result)
         return;
     }
     serving->in_flight -= counts(job);
+    list_remove(&job->link);
     job_end(job, result);
     go_on(serving);
 }
@@ -234,6 +236,7 @@ static bool start(struct job *job)
         return false;
     if (result == PAMI_SUCCESS && job->call.kind != CALL_IMMEDIATE) {
         serving->in_flight += counts(job);
+        list_push_back(&serving->started, &job->link);
         return true;
     }
     if (result != PAMI_SUCCESS && (job->call.flags & CALL_FIRST) != 0)
@@ -353,6 +356,7 @@ static void on_gone(struct message_watch *watch, struct context *context, uint32
 
     (void)context;
     abandon(&serving->waiting, endpoint);
+    abandon(&serving->started, endpoint);
     abandon(&serving->unanswered, endpoint);
 }
 
@@ -408,6 +412,7 @@ int main(void)
         return 2;
     }
     list_init(&serving.waiting);
+    list_init(&serving.started);
     list_init(&serving.unanswered);
     serving.watch.gone = on_gone;
     message_watch(context, &serving.watch);

@@ -27,7 +27,6 @@ void message_register(struct context *context, enum message_id id,
 
 struct request {
     uint16_t dispatch;
-    unsigned how; /* the peer was opened */
     enum message_way way;
     size_t sum; /* of the parts, or 0 */
     const void *header;
@@ -163,8 +162,7 @@ static int send_operation(struct p2p *p2p, struct peer *peer, const struct reque
     if (send->mode == MESSAGE_PULL)
         send_to_be_pulled(send);
     send->events = (pami_send_event_t){.local_fn = done, .cookie = cookie};
-    if (request->how & PATH_SAME_LIFE)
-        send->op.next_life = false;
+    send->op.next_life = false; /* what is said to a context is not meant for the next one */
     operation_launch(p2p, &send->op);
     return 0;
 }
@@ -181,7 +179,6 @@ int message_send_by(enum message_way way, size_t sum, struct context *context, u
     struct peer *peer = peer_get_how(p2p, endpoint, how, &error);
     struct request request = {
         .dispatch = (uint16_t)(DISPATCH_ID_MAX + 1 + id),
-        .how = how,
         .way = way,
         .sum = sum,
         .header = header,
