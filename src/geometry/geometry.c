@@ -110,10 +110,29 @@ void geometry_drop(struct geometry *geometry)
     free(geometry);
 }
 
+/* The last identity that its first task has given, as far as this one knows; of its own it does. */
+static uint64_t last_given(struct geometry_client *client, uint32_t task)
+{
+    uint64_t low = (uintptr_t)u64map_get(&client->given, task);
+
+    if (task == client->core->task)
+        low = client->next_identity - 1;
+    return (uint64_t)task << IDENTITY_TASK_SHIFT | low;
+}
+
+void geometry_forming(struct geometry *geometry)
+{
+    geometry->identity = last_given(geometry->client, geometry_task(geometry, 0));
+}
+
 void geometry_ready(struct geometry *geometry, uint64_t identity)
 {
     struct geometry_client *client = geometry->client;
+    uint32_t task = geometry_task(geometry, 0);
 
+    /* Without memory less is known. */
+    if (identity > last_given(client, task))
+        (void)u64map_put(&client->given, task, (void *)(uintptr_t)(identity & IDENTITY_LOWER));
     geometry->identity = identity;
     for (uint32_t offset = 0; offset < ENDPOINT_OFFSETS_MAX; offset++) {
         uint8_t slot = geometry->slot[offset];
@@ -183,6 +202,7 @@ void geometry_close(struct client_core *core)
     }
     registry_remove(&client->world);
     u64map_finish(&client->ids);
+    u64map_finish(&client->given);
     pthread_mutex_destroy(&client->lock);
     free(client->places);
     free(client);

@@ -95,7 +95,8 @@ struct geometry {
     _Alignas(16) uint64_t magic;
     struct geometry_client *client;
     struct topology topology;
-    uint64_t identity; /* valid when READY; of the world: that of context offset 0 */
+    uint64_t identity; /* valid when READY; of the world: that of context offset 0. Before: it will
+                        * be larger, as its first task gives them in order; 0: nothing is known */
     uint32_t id;
     bool is_world;
     uint32_t sequence;    /* as a parent: of the next creation */
@@ -175,8 +176,9 @@ bool geometry_look(struct context *context, uint64_t identity, geometry_looker *
 /* Here there is one that is ready: group or not, only the program keeps it from being used. */
 bool geometry_is_known(struct context *context, uint64_t identity);
 
-/* This task, which was a member of it, has destroyed the geometry with this identity; the world
- * never is. False also while that cannot be told because one is being created. */
+/* This task, which was a member of it, has destroyed the geometry with this identity, or its
+ * creation has failed here; the world never is. False also while that cannot be told, because one
+ * is being created that may have this identity. */
 bool geometry_is_over(struct context *context, uint64_t identity);
 
 /* The world of a client; lives as long as the client. */

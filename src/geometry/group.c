@@ -158,6 +158,17 @@ bool geometry_is_known(struct context *context, uint64_t identity)
     return geometry_look(context, identity, look_no_further);
 }
 
+/* One that others know by this identity, or that has it here. */
+static bool may_have(const struct geometry *geometry, uint64_t identity)
+{
+    int state = atomic_load_explicit(&geometry->state, memory_order_acquire); /* G1 */
+
+    if (state == GEOMETRY_FORMING)
+        return identity >> IDENTITY_TASK_SHIFT == geometry_task(geometry, 0) &&
+               identity > geometry->identity;
+    return state == GEOMETRY_READY && identity == geometry->identity;
+}
+
 /* A member has called for the creation of each geometry that others know. */
 bool geometry_is_over(struct context *context, uint64_t identity)
 {
@@ -166,13 +177,8 @@ bool geometry_is_over(struct context *context, uint64_t identity)
     bool over = !is_world(context, identity) && geometry_find(context, identity) == NULL;
 
     pthread_mutex_lock(&client->lock);
-    list_for_each (item, &client->geometries) {
-        const struct geometry *geometry = list_entry(item, struct geometry, link);
-        int state = atomic_load_explicit(&geometry->state, memory_order_acquire); /* G1 */
-
-        over = over && state != GEOMETRY_FORMING &&
-               (state != GEOMETRY_READY || geometry->identity != identity);
-    }
+    list_for_each (item, &client->geometries)
+        over = over && !may_have(list_entry(item, struct geometry, link), identity);
     pthread_mutex_unlock(&client->lock);
     return over;
 }

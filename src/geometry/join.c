@@ -445,6 +445,8 @@ int join_start(struct creation *creation)
     pthread_mutex_lock(&client->lock);
     list_push_back(&client->creations, &creation->link);
     creation->waiting = (parent != NULL) + (geometry != NULL);
+    if (geometry != NULL)
+        geometry_forming(geometry);
     for (int i = 0; i < 2; i++) {
         if (joins[i] == NULL)
             continue;

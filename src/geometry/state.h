@@ -19,6 +19,7 @@
 #define IDENTITY_WORLD UINT64_C(1)
 #define IDENTITY_FIRST UINT64_C(256)
 #define IDENTITY_TASK_SHIFT 40
+#define IDENTITY_LOWER ((UINT64_C(1) << IDENTITY_TASK_SHIFT) - 1)
 
 struct machine_places;
 
@@ -30,6 +31,7 @@ struct geometry_client {
     struct list geometries;   /* not destroyed; without the world */
     struct u64map ids;        /* user id to geometry, as long as it must not be used again */
     uint64_t next_identity;   /* lower bits of the next one that this task gives */
+    struct u64map given;      /* by task: lower bits of the last one of it that is known here */
     struct list creations;    /* whose fn has not run */
     struct list joins;        /* under way */
     struct list early;        /* messages that came before this task's call */
@@ -68,7 +70,10 @@ static inline uint32_t geometry_task(const struct geometry *geometry, uint32_t p
     return geometry->topology.first + position * (uint32_t)geometry->topology.stride;
 }
 
-/* Its creation is over: groups may open now. */
+/* Its creation begins; under the client's mutex. */
+void geometry_forming(struct geometry *geometry);
+
+/* Its creation is over: groups may open now. Under the client's mutex. */
 void geometry_ready(struct geometry *geometry, uint64_t identity);
 
 /* Attribute checks of create and update; `function` for the text. */
