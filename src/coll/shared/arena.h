@@ -102,6 +102,13 @@ struct arena_direct {
     };
 };
 
+/* A failure that is still to be said in the own lines of a slice: when all members are done with
+ * tick `before` - 1. */
+struct arena_owed {
+    uint64_t tick; /* + 1, as in `line_used`, or something else: there is none */
+    uint64_t before;
+};
+
 struct arena_line {
     CACHE_ALIGNED _Atomic uint64_t count;
     union {
@@ -197,6 +204,7 @@ struct arena {
     uint8_t *owed; /* what members have still to be told, bits of open.c: in the memory of `left` */
     bool owes;     /* ... if anything */
     struct shared_machine *spare; /* owned: for a skip without memory, NULL while it is in use */
+    struct arena_owed line_owed[ARENA_SLICES]; /* beside `line_used` */
 };
 
 /* ---- layout ---- */

@@ -269,6 +269,11 @@ static bool stage_one(struct shared_machine *machine)
 
 /* ---- running ---- */
 
+static bool is_of_all(const struct shared_call *call)
+{
+    return call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE;
+}
+
 static void store_stamp(const struct shared_machine *machine, enum arena_kind kind, uint64_t stamp)
 {
     const struct arena *arena = machine->arena;
@@ -289,84 +294,52 @@ void shared_fail_lines(const struct shared_machine *machine)
         store_stamp(machine, (enum arena_kind)kind, shared_failure_stamp(machine));
 }
 
+/* Those that wait in a crowded arena are told by the last one to arrive. */
+static void arrive_failed(struct shared_machine *machine)
+{
+    const struct shared_call *call = &machine->call;
+    bool arrived = machine->counted && machine->posted != 0;
+
+    if (!arrived && machine->arena->crowded && machine->arena->size > 2 && is_of_all(call))
+        shared_arrive(machine, machine->tick);
+}
+
 /* The end of a machine that disagrees with others: those may count its arrival, or wait for what
  * comes down a tree from it. */
 static void leave(struct shared_machine *machine)
 {
-    const struct shared_call *call = &machine->call;
-    bool arrived = machine->counted && machine->posted != 0;
-    bool of_all = call->kind == SHARED_BARRIER || call->kind == SHARED_ALLREDUCE;
-
     shared_revoke(machine);
-    if (!arrived && machine->arena->crowded && machine->arena->size > 2 && of_all)
-        shared_arrive(machine, machine->tick);
+    arrive_failed(machine);
     if (machine->way == TREE)
         shared_fail_tree(machine);
     else if (machine->relayed)
         shared_fail_lines(machine);
-    else if (machine->posted != 0 && of_all)
+    else if (machine->posted != 0 && is_of_all(&machine->call))
         store_stamp(machine, LINE_STAGE, shared_failure_stamp(machine));
     shared_publish_done(machine, machine->segments);
 }
 
-/* Nobody reads as another stamp what a slice says of this tick and those before: a later one would
- * say that members disagree. */
-static void keep_slice(struct arena *arena, uint32_t place, uint64_t tick)
-{
-    arena->line_used[place] = tick + 1;
-    arena->line_readers[place].tick = 0;
-}
-
-/*
- * Ticks up to this one are over, whether this member took part or not: whoever waits for it in one
- * sees the stamp of a later one. A slice is written when all are done with what this member had
- * there. It may be written again at once, unless there was an error: then all must be done with
- * these ticks before. False: not all are.
- */
-static bool run_skip(struct shared_machine *skip)
-{
-    struct arena *arena = skip->arena;
-
-    arena_say_done_before(arena, skip->tick + 1);
-    for (; skip->posted <= arena->slice_mask; skip->posted++) {
-        const struct arena_position lines = {arena->line_used[skip->posted], 0};
-
-        if (lines.tick > skip->tick) /* a later collective was faster */
-            continue;
-        if (!arena_all_done(arena, lines))
-            return false;
-        for (int kind = 0; kind < LINE_KINDS; kind++)
-            atomic_store_explicit(
-                &arena_line(arena, (enum arena_kind)kind, skip->posted, arena->rank)->count,
-                shared_failure_stamp(skip), memory_order_release);
-        if (shared_has_error(skip))
-            keep_slice(arena, (uint32_t)skip->posted, skip->tick);
-    }
-    if (skip->counted)
-        shared_arrive(skip, skip->tick - GROUP_BLOCK); /* of the collective itself */
-    return true;
-}
-
-/* Whoever waits for this member sees the stamp, whatever was there before. False: not yet. */
-static bool abandon(struct shared_machine *machine)
+/* Whoever waits for this member sees the stamp, whatever was there before: now, or later, as a
+ * member that has stopped after an error may never have read that. */
+static void abandon(struct shared_machine *machine)
 {
     struct arena *arena = machine->arena;
-    const struct arena_position lines = {arena->line_used[arena_place(arena, machine->tick)], 0};
+    uint32_t place = arena_place(arena, machine->tick);
 
-    if (machine->row == NULL)
-        return run_skip(machine);
-    /* What it has posted itself may be overwritten; that of a tick before must have been read. */
-    if (lines.tick != machine->tick + 1 && !arena_all_done(arena, lines))
-        return false;
     shared_revoke(machine);
+    /* What it has posted itself may be overwritten. */
+    if (arena->line_used[place] != machine->tick + 1 && !shared_may_fail(machine, place)) {
+        shared_skip_failed(machine);
+        arrive_failed(machine);
+        shared_publish_done(machine, machine->segments);
+        return;
+    }
     machine->stamp = shared_failure_stamp(machine);
     if (machine->way == DIRECT)
         store_stamp(machine, LINE_STAGE, machine->stamp);
-    arena->line_used[arena_place(arena, machine->tick)] = machine->tick + 1;
-    arena->line_readers[arena_place(arena, machine->tick)].tick = 0;
+    shared_keep_slice(arena, place, machine->tick);
     store_stamp(machine, LINE_POST, machine->stamp);
     leave(machine);
-    return true;
 }
 
 /* As far as it goes. True: complete. */
@@ -374,8 +347,12 @@ static bool run(struct shared_machine *machine)
 {
     bool moved = true;
 
-    if (unlikely(machine->abandoned))
-        return abandon(machine);
+    if (unlikely(machine->row == NULL))
+        return shared_run_skip(machine);
+    if (unlikely(machine->abandoned)) {
+        abandon(machine);
+        return true;
+    }
     if (machine->counted && !shared_run_counted(machine))
         return false;
     if (unlikely(machine->way != THROUGH_SLOTS)) {
@@ -413,14 +390,15 @@ static void say_where(const struct shared_machine *machine)
         arena_say_done_before(machine->arena, machine->tick);
 }
 
-/* The first machine of the arena, and those behind it as long as they complete. */
+/* The first machine of the arena, and those behind it as long as they complete, or only say that
+ * ticks are over. */
 HOT static int run_arena(struct arena *arena)
 {
+    struct list *item = arena->machines.next;
     int events = 0;
 
-    while (!list_empty(&arena->machines) && arena->state != ARENA_OPENING) {
-        struct shared_machine *machine =
-            list_entry(arena->machines.next, struct shared_machine, link);
+    while (item != &arena->machines && arena->state != ARENA_OPENING) {
+        struct shared_machine *machine = list_entry(item, struct shared_machine, link);
         pami_result_t result = PAMI_SUCCESS;
 
         if (!machine->started || arena_is_held(arena, machine->tick))
@@ -435,7 +413,10 @@ HOT static int run_arena(struct arena *arena)
             result = PAMI_EAGAIN;
         else if (run(machine))
             result = machine->failure;
-        else if (!arena->stranded) {
+        else if (machine->row == NULL && !arena->stranded) {
+            item = item->next;
+            continue;
+        } else if (!arena->stranded) {
             say_where(machine);
             break;
         } else {
@@ -449,6 +430,7 @@ HOT static int run_arena(struct arena *arena)
         list_remove(&machine->link);
         events++;
         machine->done(machine, result);
+        item = arena->machines.next;
     }
     return events;
 }
@@ -557,9 +539,15 @@ static uint64_t mark_all(const struct retry *retry)
 
     list_for_each (item, &shared->active) {
         const struct arena *arena = list_entry(item, struct arena, active);
+        const struct shared_machine *machine = NULL;
+        struct list *next;
 
-        if (!list_empty(&arena->machines))
-            mark += shared_mark(list_entry(arena->machines.next, struct shared_machine, link));
+        list_for_each (next, &arena->machines) {
+            machine = list_entry(next, struct shared_machine, link);
+            mark += shared_mark(machine);
+            if (machine->row != NULL)
+                break;
+        }
     }
     return mark;
 }

@@ -163,6 +163,9 @@ void shared_skip_runs(struct shared *shared, uint64_t identity, uint64_t next, p
 /* This member had no memory for the arena, so its runs before the number `next` have failed. */
 void shared_skip_missed(struct arena *arena, uint64_t next);
 
+/* This one has failed, and may not say so yet: what says that its ticks are over does. */
+void shared_skip_failed(const struct shared_machine *machine);
+
 /* What only says that ticks are over is not needed any more. */
 void shared_skip_free(struct shared_machine *skip);
 

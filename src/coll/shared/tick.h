@@ -74,6 +74,18 @@ static inline bool shared_has_come(struct shared_machine *machine, uint64_t stam
     return false;
 }
 
+/* ---- skip.c ---- */
+
+/* Nobody reads as another stamp what the own lines of a slice say of this tick and those before: a
+ * later one would say that members disagree. */
+void shared_keep_slice(struct arena *arena, uint32_t place, uint64_t tick);
+
+/* The failure of this machine may be said in the own lines of a slice. */
+bool shared_may_fail(const struct shared_machine *machine, uint32_t place);
+
+/* True: it has said everywhere that ticks are over. */
+bool shared_run_skip(struct shared_machine *skip);
+
 /* ---- counted.c ---- */
 
 bool shared_is_counted(const struct shared_machine *machine);
