@@ -125,25 +125,33 @@ void ofi_link_announce(struct ofi_link *link)
     slot->changing = slot->changing || link->unannounced;
 }
 
-/* The remote endpoint's name has come, perhaps not for the first time. -ENOMEM: the same again,
- * when there is memory. */
-int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice)
+/* 0; -ENOMEM: the same again, when there is memory; or -EIO: it counts as dead. */
+int ofi_link_address(struct ofi_link *link, const struct ofi_name *name)
 {
-    const struct ofi_name *name = &notice->name;
     int cancel = ofi_enter();
     int count = 1;
 
     if (link->address == FI_ADDR_UNSPEC)
         count = fi_av_insert(link->slot->av, name->name, 1, &link->address, 0, NULL);
     ofi_leave(cancel);
-    if (count != 1) {
-        link->address = FI_ADDR_UNSPEC;
-        if (count == -FI_ENOMEM)
-            return -ENOMEM;
-        log_error("ofi: the address of endpoint %u is not accepted", link->path.endpoint);
-        reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
-        return -EIO;
-    }
+    if (count == 1)
+        return 0;
+    link->address = FI_ADDR_UNSPEC;
+    if (count == -FI_ENOMEM)
+        return -ENOMEM;
+    log_error("ofi: the address of endpoint %u is not accepted", link->path.endpoint);
+    reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
+    return -EIO;
+}
+
+/* The remote endpoint's name has come, perhaps not for the first time. As ofi_link_address. */
+int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice)
+{
+    const struct ofi_name *name = &notice->name;
+    int error = ofi_link_address(link, name);
+
+    if (error != 0)
+        return error;
     link->key = name->key;
     link->readable = name->readable && link->slot->name.readable;
     link->path.single_copy = link->readable;

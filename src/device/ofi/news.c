@@ -26,8 +26,8 @@ static bool is_name(enum notice_kind kind)
     return kind == NOTICE_NAME || kind == NOTICE_ANSWER || kind == NOTICE_BACK;
 }
 
-/* An answer may be to a context that had the place of this one. Who is behind has to be asked, and
- * answers when it has caught up; servers have one life. */
+/* An answer may be to a context that had the place of this one. Who is behind is sent nothing until
+ * it was asked, and answers when it has caught up; servers have one life. */
 static bool is_for_us(struct ofi_link *link, const struct ofi_notice *notice)
 {
     if (notice->kind == NOTICE_ANSWER)
@@ -37,6 +37,15 @@ static bool is_for_us(struct ofi_link *link, const struct ofi_notice *notice)
         return true;
     link->told = false;
     return false;
+}
+
+/* Who is behind may send to us: it is told how much is read, and when we leave. */
+static int take_sender(struct ofi_link *link, const struct ofi_notice *notice)
+{
+    if (notice->kind != NOTICE_NAME)
+        return -EINVAL;
+    link->announced = true;
+    return ofi_link_address(link, &notice->name);
 }
 
 /* False: it cannot be taken yet. */
@@ -64,7 +73,8 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
     if (!ofi_link_live(link, notice->life))
         return false;
     if (is_name(notice->kind)) {
-        int error = is_for_us(link, notice) ? ofi_link_named(link, notice) : -EINVAL;
+        int error =
+            is_for_us(link, notice) ? ofi_link_named(link, notice) : take_sender(link, notice);
 
         if (error == 0 && notice->asks)
             ofi_link_announce(link);

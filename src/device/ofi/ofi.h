@@ -370,8 +370,8 @@ struct ofi_link {
     bool told;   /* that it has gone, in this context's life: sends are refused until it is back */
     bool back;   /* leaving, but its name has come anew: it was created again */
     bool broken; /* the provider failed to send, so packets may be missing in this life */
-    bool announced;   /* it has been told that we are back, in this context's life, ... */
-    bool unannounced; /* ... or has still to be, there was no memory */
+    bool announced;   /* it knows that we are there, in this context's life: was told, or asked, */
+    bool unannounced; /* ... or has still to be told, there was no memory */
     uint32_t life;    /* see reception.h; numbers begin anew with each */
     uint32_t leave_count;
     uint64_t quiet_since;  /* when leaving: ns, 0: not yet looked at ... */
@@ -497,6 +497,7 @@ int ofi_slot_post(struct ofi_slot *slot, struct ofi_receive *receive);
 struct ofi_link *ofi_link_get(struct ofi_slot *slot, uint32_t endpoint); /* NULL: no memory */
 bool ofi_link_is_from(const struct ofi_slot *slot, const struct ofi_frame *frame);
 void ofi_link_ask(struct ofi_link *link, uint32_t as);
+int ofi_link_address(struct ofi_link *link, const struct ofi_name *name);
 int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice);
 void ofi_link_announce(struct ofi_link *link);
 void ofi_link_leaves(struct ofi_link *link);
