@@ -28,7 +28,8 @@ static bool has_to_wait(const struct ofi_device *device, const struct ofi_slot *
 
 /*
  * Somebody asks for a context: its name, or that it has closed; false: it does not exist yet. In a
- * second life of our acquaintance the context itself answers, when it is done with the first.
+ * second life of our acquaintance the context itself answers, when it is done with the first. Who
+ * has died meanwhile needs no answer.
  */
 static bool answer(struct reception *reception, const struct request *request)
 {
@@ -42,6 +43,10 @@ static bool answer(struct reception *reception, const struct request *request)
 
     if (notice == NULL)
         return true;
+    if (reception_is_over(reception, ofi_task(ask->from), life)) {
+        free(notice);
+        return true;
+    }
     *notice = (struct ofi_notice){.kind = NOTICE_NAME,
                                   .endpoint = ask->from,
                                   .life = life,
@@ -97,6 +102,22 @@ void reception_look_at_waiting(struct reception *reception)
             list_push_back(&reception->waiting, item);
     }
     reception->look_at = clock_now_ns() + LOOK_MS * UINT64_C(1000000);
+}
+
+/* The context that waits for an answer has closed: the next one in its place asks for itself. */
+static void forget_question(struct reception *reception, const struct message *leave)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &reception->waiting) {
+        struct request *request = list_entry(item, struct request, errand.link);
+        const struct message *ask = &request->message;
+
+        if (ask->from != leave->from || ask->to != leave->to || ask->ended > leave->ended)
+            continue;
+        list_remove(item);
+        free(request);
+    }
 }
 
 /* Who reads or writes through a context that has closed asks it for signs of life until that is
@@ -159,6 +180,7 @@ void reception_take(void *cookie, struct connection *connection, const struct me
         notice.kind = NOTICE_BEAT;
         break;
     case MESSAGE_LEAVE:
+        forget_question(reception, message);
         notice.counted = true;
         notice.kind = NOTICE_CLOSED;
         break;

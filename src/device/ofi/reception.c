@@ -235,6 +235,14 @@ static bool is_dead(struct reception *reception, const struct peer *peer, uint32
     return dead;
 }
 
+bool reception_is_over(struct reception *reception, uint32_t task, uint32_t life)
+{
+    const struct peer *peer = u64map_get(&reception->peers, task);
+    uint32_t present;
+
+    return peer == NULL || is_dead(reception, peer, &present) || present != life;
+}
+
 /* To the task of message->to. */
 void reception_send(struct reception *reception, const struct message *message)
 {

@@ -76,6 +76,8 @@ void *reception_memory(struct reception *reception, size_t bytes);
 void reception_tell_slot(struct ofi_slot *slot, struct ofi_notice *notice); /* under device->lock */
 void reception_tell(struct reception *reception, uint32_t offset, const struct ofi_notice *what);
 void reception_send(struct reception *reception, const struct message *message);
+/* That life of our acquaintance with the task. */
+bool reception_is_over(struct reception *reception, uint32_t task, uint32_t life);
 
 /* messages.c, by the thread: what has come; those whose questions wait for a context. */
 void reception_take(void *reception, struct connection *connection, const struct message *message);
