@@ -339,6 +339,10 @@ struct device_ops {
      * never known. */
     void (*bound)(struct device *device, uint32_t task, cpu_set_t *cpus);
 
+    /* Look whether destinations have ended: paths that do not know yet become stale. Cheap. NULL:
+     * they know at once. */
+    void (*listen)(struct port *port);
+
     /* Slow house-keeping, called now and then: report each path whose destination has gone, once,
      * after everything that it sent has been delivered. */
     void (*tend)(struct port *port, void (*gone)(void *context, uint32_t endpoint));

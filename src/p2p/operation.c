@@ -8,6 +8,16 @@
 #include "p2p/p2p.h"
 #include "util/error.h"
 
+/* Whoever knows of the destination's next life, by whatever way, means that one. */
+static bool is_stale(struct path *path)
+{
+    struct port *port = path->port;
+
+    if (port->ops->listen != NULL)
+        port->ops->listen(port);
+    return path_is_stale(path);
+}
+
 void operation_init(struct operation *operation, const struct operation_ops *ops, struct peer *peer)
 {
     *operation = (struct operation){
@@ -15,7 +25,7 @@ void operation_init(struct operation *operation, const struct operation_ops *ops
         .ops = ops,
         .peer = peer,
         .path = peer->path,
-        .next_life = path_is_stale(peer->path),
+        .next_life = is_stale(peer->path),
     };
     list_init(&operation->link);
 }

@@ -59,7 +59,9 @@ static bool deliver(struct ofi_link *link, struct ofi_frame *frame, bool first)
         return true;
     frame->head.origin &= OFI_ORIGIN_MASK;
     params->counters[DEVICE_RECEIVED]++;
+    slot->from = link;
     params->deliver(params->context, &frame->head, frame + 1);
+    slot->from = NULL;
     if (likely(!slot->put_back))
         return true;
     slot->put_back = false;

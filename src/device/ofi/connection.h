@@ -29,7 +29,8 @@ enum message_kind {
     MESSAGE_ASK = 1, /* what is the name of `to`? Here is that of `from`. */
     MESSAGE_NAME,    /* the answer: the name of `from` */
     MESSAGE_CLOSED,  /* the other answer: `from` has closed */
-    MESSAGE_BACK,    /* `from` is there again; no answer */
+    MESSAGE_BACK,    /* `from` is there again */
+    MESSAGE_HEARD,   /* the answer, by the reception */
     MESSAGE_LEAVE,   /* `from` closes, after `count` packets to `to` */
     MESSAGE_PULSE,   /* is `to` there? With `count` 1 `name` is ports, here and in the answer */
     MESSAGE_BEAT,    /* the answer, by `from` itself when it next advances */

@@ -19,6 +19,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/reception.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/minmax.h"
 #include "util/option.h"
@@ -114,6 +115,7 @@ static int request(struct reception *reception, const struct message *message)
     request->errand.farewell = false;
     pthread_mutex_lock(&reception->device->lock);
     list_push_back(&reception->errands, &request->errand.link);
+    reception->unheard += message->kind == MESSAGE_BACK;
     pthread_mutex_unlock(&reception->device->lock);
     ring(reception);
     return 0;
@@ -139,10 +141,31 @@ int reception_ask(struct reception *reception, uint32_t from, uint32_t to, uint3
     return send_name(reception, from, to, MESSAGE_ASK, as);
 }
 
-/* A context is there again, and those who knew it took it for gone. Nobody answers. */
+/* A context is there again, and those who knew it took it for gone. */
 int reception_announce(struct reception *reception, uint32_t from, uint32_t to)
 {
     return send_name(reception, from, to, MESSAGE_BACK, 0);
+}
+
+/*
+ * Whoever hears of a new context by another way may send to it at once. So that he does not take it
+ * for the last one his reception has heard of both by then, which takes no advance of his. One that
+ * does not get a processor is waited for as one that does not take messages.
+ */
+void reception_await(struct reception *reception)
+{
+    uint64_t end = clock_now_ns() + (uint64_t)(1e9 * option_seconds(OPT_DRAIN_TIMEOUT));
+    const struct timespec until = {.tv_sec = (time_t)(end / 1000000000),
+                                   .tv_nsec = (long)(end % 1000000000)};
+    int cancel = ofi_enter(), error = 0;
+
+    pthread_mutex_lock(&reception->device->lock);
+    while (reception->unheard != 0 && error == 0)
+        error = pthread_cond_timedwait(&reception->heard, &reception->device->lock, &until);
+    pthread_mutex_unlock(&reception->device->lock);
+    ofi_leave(cancel);
+    if (error != 0)
+        log_info("ofi: some tasks have not heard yet of contexts that were created again");
 }
 
 /* In place of an earlier one to the same endpoint that has not been sent yet. */
@@ -337,12 +360,14 @@ static void release(struct reception *reception)
         close(reception->bell);
     if (reception->epoll >= 0)
         close(reception->epoll);
+    pthread_cond_destroy(&reception->heard);
     free(reception);
 }
 
 int reception_open(struct ofi_device *device, char *card, size_t size, char *why, size_t why_size)
 {
     struct reception *reception = calloc(1, sizeof(*reception));
+    pthread_condattr_t by_clock;
     uint16_t port = 0, closed = 0;
     int error;
 
@@ -356,6 +381,10 @@ int reception_open(struct ofi_device *device, char *card, size_t size, char *why
     list_init(&reception->errands);
     list_init(&reception->waiting);
     list_init(&reception->connections);
+    pthread_condattr_init(&by_clock);
+    pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&reception->heard, &by_clock);
+    pthread_condattr_destroy(&by_clock);
     reception->epoll = epoll_create1(EPOLL_CLOEXEC);
     reception->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     error = reception->epoll < 0 || reception->bell < 0 ? -errno : 0;

@@ -20,6 +20,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/buffers.h"
+#include "device/ofi/door.h"
 #include "util/cpu.h"
 #include "util/log.h"
 #include "util/minmax.h"
@@ -77,6 +78,7 @@ static struct ofi_link *link_new(struct ofi_slot *slot, uint32_t endpoint)
         .ahead_bytes = (uint32_t)(slot->gather_frame - sizeof(struct ofi_frame)),
         .lead_bytes = (uint32_t)smaller(slot->packet_max, LEAD_BYTES),
     };
+    link->path.lives = &link->lives;
     link->packets = link->path;
     link->packets.am = packets_am;
     link->path.port = link->packets.port = slot->port != NULL ? &slot->port->port : NULL;
@@ -162,17 +164,25 @@ int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice)
     if (link->back) {
         link->ended_back = notice->ended;
     } else {
-        link->ended = notice->ended;
+        ofi_link_set_ended(link, notice->ended);
         link->state = ofi_link_up(link);
     }
     return 0;
 }
 
-/* It goes, and nobody has said after how many packets: counts of an earlier time do not matter. */
+/*
+ * It goes, and nobody has said after how many packets: counts of an earlier time do not matter.
+ * What is sent from now on is for the next life, if there is one.
+ */
 void ofi_link_leaves(struct ofi_link *link)
 {
     if (!link->leaving)
         link->leave_known = false;
+    if (!link->dead) {
+        atomic_store_explicit(&link->lives, link->ended + 1, memory_order_relaxed);
+        if (link->state == LINK_UP || link->state == LINK_BROKEN)
+            link->state = LINK_ENDED;
+    }
     link->leaving = true;
     link->slot->changing = true;
     link->quiet_since = 0;
@@ -207,12 +217,13 @@ void ofi_link_free(struct ofi_link *link)
     free(link);
 }
 
-/* Numbers begin anew. Nobody shall hear of that before he has heard that the last life is over. */
+/* Numbers begin anew. Nobody shall hear of that before he has heard that the last life is over, nor
+ * in the middle of what came in that. */
 bool ofi_link_live(struct ofi_link *link, uint32_t life)
 {
     if (link->life == life)
         return true;
-    if (!link->path.closed && link->used)
+    if ((!link->path.closed && link->used) || link->slot->from == link)
         return false;
     ofi_link_forget(link);
     drop_held(link);
@@ -224,6 +235,7 @@ bool ofi_link_live(struct ofi_link *link, uint32_t life)
     link->received = link->received_units = link->reported = 0;
     link->pulse = (struct ofi_pulse){0};
     link->slot->last = NULL;
+    ofi_link_set_ended(link, link->ended);
     set_life(link, life);
     return true;
 }
@@ -426,6 +438,7 @@ static inline int am(struct ofi_link *link, const struct packet *packet)
 
     if (unlikely(body > slot->packet_max))
         return -EMSGSIZE;
+    ofi_slot_listen(slot);
     if (unlikely(link->state != LINK_UP)) {
         if (link->path.closed)
             return -EPIPE;

@@ -171,6 +171,9 @@ void reception_take(void *cookie, struct connection *connection, const struct me
     case MESSAGE_BACK:
         notice.kind = NOTICE_BACK;
         break;
+    case MESSAGE_HEARD:
+        reception_heard(reception, connection->task);
+        return;
     case MESSAGE_PULSE:
         if (serve_closed(reception, message))
             return;
@@ -189,4 +192,8 @@ void reception_take(void *cookie, struct connection *connection, const struct me
         break;
     }
     reception_tell(reception, ofi_offset(message->to), &notice);
+    if (message->kind == MESSAGE_BACK)
+        reception_send(
+            reception,
+            &(struct message){.kind = MESSAGE_HEARD, .from = message->to, .to = message->from});
 }

@@ -100,6 +100,11 @@ static bool take_notice(struct ofi_slot *slot, const struct ofi_notice *notice)
     return true;
 }
 
+void ofi_listen(struct port *port)
+{
+    ofi_slot_listen(container_of(port, struct ofi_port, port)->slot);
+}
+
 void ofi_news(struct ofi_slot *slot)
 {
     struct list notices, later;

@@ -10,6 +10,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "device/network.h"
+#include "device/ofi/door.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/option.h"
@@ -187,6 +188,7 @@ const struct device_ops ofi_device_ops = {
     .stalled = ofi_stalled,
     .arm = ofi_arm,
     .disarm = ofi_disarm,
+    .listen = ofi_listen,
     .tend = ofi_tend,
     .settled = ofi_settled,
     .explain = ofi_explain,

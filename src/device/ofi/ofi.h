@@ -282,7 +282,8 @@ struct ofi_slot {
     size_t rest_left;
     bool stuck; /* there is no memory for the frame there: its message is in the stash still, ... */
     bool stuck_first;           /* ... as the first of which it came, or not */
-    bool put_back;              /* the packet that is being delivered could not be taken */
+    struct ofi_link *from;      /* of the packet that is being delivered; NULL: none is */
+    bool put_back;              /* ... and could not be taken */
     bool again;                 /* ... and links hold such packets */
     uint32_t idle;              /* looks that found nothing */
     struct ofi_frame *straight; /* room for a frame that arrived at an odd address */
@@ -314,6 +315,7 @@ enum link_state {
     LINK_NEW,    /* nobody has asked for its name */
     LINK_ASKED,  /* the reception is asking */
     LINK_UP,     /* packets can go */
+    LINK_ENDED,  /* the remote context has ended: packets have to wait until `gone` has been said */
     LINK_BROKEN, /* packets could go, but the link is `broken` */
     LINK_CLOSED, /* the remote context has left; asking may bring it back */
     LINK_DEAD,   /* the remote task has left for good */
@@ -376,14 +378,15 @@ struct ofi_link {
     uint32_t leave_count;
     uint64_t quiet_since;  /* when leaving: ns, 0: not yet looked at ... */
     uint32_t quiet_number; /* ... and what had been received then */
-    uint32_t wanted;     /* the sender has sent so many, and wants to be told when they are read */
-    bool marked;         /* the context ends; what matters is ... */
-    uint32_t mark;       /* ... that so much is read, units: more answers may go any time */
-    uint32_t lost;       /* nobody waits for those sent up to here: it had gone */
-    uint32_t asked;      /* ... and we asked the same when so many were sent */
-    uint32_t ended;      /* how often its contexts have been destroyed: the life that is sent to */
-    uint32_t ended_back; /* ... that will be once `gone` has been said; when back */
-    uint32_t asked_as;   /* as which life of ours it was asked for its name */
+    uint32_t wanted; /* the sender has sent so many, and wants to be told when they are read */
+    bool marked;     /* the context ends; what matters is ... */
+    uint32_t mark;   /* ... that so much is read, units: more answers may go any time */
+    uint32_t lost;   /* nobody waits for those sent up to here: it had gone */
+    uint32_t asked;  /* ... and we asked the same when so many were sent */
+    uint32_t ended;  /* how often its contexts have been destroyed: the life that is sent to */
+    _Atomic uint32_t lives; /* the paths': that, or one more when that life is over */
+    uint32_t ended_back;    /* ... that will be once `gone` has been said; when back */
+    uint32_t asked_as;      /* as which life of ours it was asked for its name */
     fi_addr_t address;
     uint64_t key; /* for remote reads */
     bool readable;
@@ -460,6 +463,13 @@ static inline uint32_t ofi_link_ended(const struct ofi_link *link)
     return link->back ? link->ended_back : link->ended;
 }
 
+/* The life that is sent to from now on. */
+static inline void ofi_link_set_ended(struct ofi_link *link, uint32_t ended)
+{
+    link->ended = link->path.life = link->packets.life = ended;
+    atomic_store_explicit(&link->lives, ended, memory_order_relaxed);
+}
+
 /* Now that there is somebody to send to. */
 static inline enum link_state ofi_link_up(const struct ofi_link *link)
 {
@@ -523,11 +533,21 @@ int ofi_take_stuck(struct ofi_slot *slot);
 /* What is behind a packet whose delivery does not return. */
 void ofi_take_rest(struct ofi_slot *slot);
 
+/* news.c */
+void ofi_news(struct ofi_slot *slot);
+void ofi_listen(struct port *port);
+
+/* Before something is sent: who has left is known by then. */
+static inline void ofi_slot_listen(struct ofi_slot *slot)
+{
+    if (atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)
+        ofi_news(slot);
+}
+
 /* port.c */
 int ofi_port_open(struct device *device, const struct port_params *params, struct port **port);
 void ofi_port_close(struct port *port);
 int ofi_path_open(struct port *port, uint32_t endpoint, unsigned how, struct path **path);
-void ofi_news(struct ofi_slot *slot);
 int ofi_revive(struct port *port, uint32_t endpoint);
 int ofi_advance(struct port *port);
 void ofi_interrupt(struct port *port);
@@ -579,20 +599,5 @@ void ofi_remotes_give_up(struct ofi_slot *slot, struct ofi_link *link, int error
 bool ofi_remotes_under_way(const struct ofi_link *link);
 void ofi_remotes_finish(struct ofi_slot *slot); /* the endpoint is closed: free what is left */
 void ofi_remotes_expect(struct ofi_slot *slot); /* for pulse.c */
-
-/* reception.c; all but open, start and close may be called by any thread. */
-int reception_open(struct ofi_device *device, char *card, size_t size, char *why, size_t why_size);
-int reception_start(struct reception *reception); /* when the job's key is known */
-void reception_close(struct reception *reception);
-int reception_ask(struct reception *reception, uint32_t from, uint32_t to, uint32_t as);
-int reception_announce(struct reception *reception, uint32_t from, uint32_t to);
-void reception_leave(struct reception *reception, struct ofi_farewell *farewell, uint32_t count);
-int reception_pulse(struct reception *reception, uint32_t from, uint32_t to, bool answer,
-                    const struct ofi_ports *ports); /* NULL: none are given, or asked for */
-void reception_cut(struct reception *reception, uint32_t to, uint32_t life);
-uint32_t reception_life(struct reception *reception, uint32_t task);
-uint32_t reception_revive(struct reception *reception, uint32_t task);
-void reception_look_again(struct reception *reception);
-void reception_watch(struct reception *reception, struct ofi_slot *slot, bool on);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/buffers.h"
+#include "device/ofi/door.h"
 #include "util/clock.h"
 #include "util/cpu.h"
 #include "util/log.h"
@@ -318,7 +319,7 @@ static void end_link(struct ofi_link *link)
     link->leaving = link->dead;
     link->state = link->dead ? LINK_DEAD : link->back ? ofi_link_up(link) : LINK_CLOSED;
     link->told = link->used && !link->back;
-    link->ended = ofi_link_ended(link);
+    ofi_link_set_ended(link, ofi_link_ended(link));
     link->used = link->back = false;
     link->lost = link->sent_units;
     if (link->dead) {
@@ -359,8 +360,7 @@ void ofi_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
 {
     struct ofi_slot *slot = port_of(base)->slot;
 
-    if (atomic_load_explicit(&slot->news, memory_order_relaxed) != 0)
-        ofi_news(slot);
+    ofi_slot_listen(slot);
     ofi_links_flush(slot);
     ofi_buffers_tend(slot);
     ofi_pulse_tend(slot);
@@ -434,11 +434,12 @@ int ofi_port_open(struct device *base, const struct port_params *params, struct 
     pthread_mutex_lock(&device->lock);
     slot->port = port;
     slot->open = true;
-    slot->ended = device->ended;
+    slot->ended = port->port.life = device->ended;
     device->slots[params->offset] = slot;
     pthread_mutex_unlock(&device->lock);
     set_port(slot, &port->port);
     reception_look_again(device->reception);
+    reception_await(device->reception);
     *out = &port->port;
     return 0;
 }
@@ -532,12 +533,13 @@ int ofi_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
 
     if (link == NULL)
         return -ENOMEM;
+    ofi_slot_listen(slot);
     if (!(how & PATH_EVEN_CLOSED) && link->dead)
         return -EPIPE;
     /* Whoever left before anybody was interested may be back: the answer will tell. */
     if (!link->used && link->leaving && !link->dead) {
         link->state = link->back ? ofi_link_up(link) : LINK_CLOSED;
-        link->ended = ofi_link_ended(link);
+        ofi_link_set_ended(link, ofi_link_ended(link));
         link->leaving = link->back = false;
     }
     if (link->state == LINK_NEW || link->state == LINK_CLOSED)

@@ -33,7 +33,7 @@
  */
 #include <string.h>
 
-#include "device/ofi/ofi.h"
+#include "device/ofi/door.h"
 #include "util/clock.h"
 #include "util/log.h"
 

@@ -182,6 +182,25 @@ static struct connection *connect_to(struct reception *reception, const struct p
     return connection->state == CONNECTION_FAILED ? NULL : connection;
 }
 
+/* So many announcements have been heard of, or never will be. */
+static void count_heard(struct reception *reception, struct peer *peer, uint32_t count)
+{
+    peer->unheard -= count;
+    pthread_mutex_lock(&reception->device->lock);
+    reception->unheard -= count;
+    if (reception->unheard == 0)
+        pthread_cond_broadcast(&reception->heard);
+    pthread_mutex_unlock(&reception->device->lock);
+}
+
+void reception_heard(struct reception *reception, uint32_t task)
+{
+    struct peer *peer = u64map_get(&reception->peers, task);
+
+    if (peer != NULL && peer->unheard != 0)
+        count_heard(reception, peer, 1);
+}
+
 static void peer_died(struct reception *reception, struct peer *peer, const char *why)
 {
     struct list *item;
@@ -196,6 +215,7 @@ static void peer_died(struct reception *reception, struct peer *peer, const char
     life = peer->life;
     pthread_mutex_unlock(&reception->device->lock);
     peer->connection = NULL;
+    count_heard(reception, peer, peer->unheard);
     list_for_each (item, &reception->connections) {
         struct connection *connection = list_entry(item, struct connection, link);
 
@@ -257,15 +277,19 @@ void reception_send(struct reception *reception, const struct message *message)
             peer_died(reception, peer, "is cut off");
         return;
     }
+    peer->unheard += message->kind == MESSAGE_BACK;
     if (is_dead(reception, peer, &life)) {
         if (message->kind == MESSAGE_ASK)
             tell_dead(reception, peer->task, life);
+        count_heard(reception, peer, peer->unheard);
         return;
     }
     /* Of no interest to whom we do not know. */
     if (peer->connection == NULL &&
-        (message->kind == MESSAGE_LEAVE || message->kind == MESSAGE_BACK))
+        (message->kind == MESSAGE_LEAVE || message->kind == MESSAGE_BACK)) {
+        count_heard(reception, peer, peer->unheard);
         return;
+    }
     if (peer->connection == NULL)
         peer->connection = connect_to(reception, peer);
     if (peer->connection == NULL) {

@@ -1,6 +1,6 @@
 /*
  * The reception's own: what its files (reception.c, messages.c, door.c) share. Contexts use what
- * ofi.h declares.
+ * door.h declares.
  */
 #ifndef LIBPAMI_DEVICE_OFI_RECEPTION_H
 #define LIBPAMI_DEVICE_OFI_RECEPTION_H
@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "device/ofi/connection.h"
+#include "device/ofi/door.h"
 
 /* Between two looks at connections that are not through, and at questions that wait, ms. */
 #define LOOK_MS 100
@@ -24,6 +25,7 @@ struct peer {
     atomic_bool dead;              /* written under device->lock */
     atomic_uint life;              /* likewise */
     struct connection *connection; /* that we send on; NULL: none yet, or dead */
+    uint32_t unheard;              /* announcements that it has not heard of */
 };
 
 struct reception {
@@ -42,9 +44,11 @@ struct reception {
     bool failed;       /* some of those are over */
     uint64_t sweep_at; /* ns: at those that take too long */
     uint32_t strangers;
-    bool full;           /* of them: the listener is not watched */
-    bool starved;        /* memory has been short, and that was said */
-    struct u64map peers; /* under device->lock, which the thread needs for writing only */
+    bool full;            /* of them: the listener is not watched */
+    bool starved;         /* memory has been short, and that was said */
+    struct u64map peers;  /* under device->lock, which the thread needs for writing only */
+    uint32_t unheard;     /* under device->lock: announcements that are to be heard of; ... */
+    pthread_cond_t heard; /* ... there is none left */
 };
 
 /* What contexts want to be sent, or an ask that waits for a context to be created. */
@@ -76,6 +80,7 @@ void *reception_memory(struct reception *reception, size_t bytes);
 void reception_tell_slot(struct ofi_slot *slot, struct ofi_notice *notice); /* under device->lock */
 void reception_tell(struct reception *reception, uint32_t offset, const struct ofi_notice *what);
 void reception_send(struct reception *reception, const struct message *message);
+void reception_heard(struct reception *reception, uint32_t task); /* of one announcement */
 /* That life of our acquaintance with the task. */
 bool reception_is_over(struct reception *reception, uint32_t task, uint32_t life);
 

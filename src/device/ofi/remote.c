@@ -247,6 +247,12 @@ static int start(struct ofi_link *link, const struct remote_access *access, uint
     return -EINPROGRESS;
 }
 
+/* Memory belongs to the task, not to a life of its context. */
+static bool may_access(const struct ofi_link *link)
+{
+    return link->state == LINK_UP || link->state == LINK_ENDED;
+}
+
 int ofi_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,
             struct transfer *transfer)
 {
@@ -256,7 +262,7 @@ int ofi_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_
     *moved = 0;
     if (path->closed)
         return -EPIPE;
-    if (link->state != LINK_UP)
+    if (!may_access(link))
         return -EAGAIN;
     if (!link->readable)
         return -EOPNOTSUPP;
@@ -272,7 +278,7 @@ int ofi_remote(struct path *path, const struct remote_access *access, struct tra
 
     if (path->closed)
         return -EPIPE;
-    if (link->state != LINK_UP)
+    if (!may_access(link))
         return -EAGAIN;
     if (!slot->device->provider.remote || (all && !link->readable))
         return -EOPNOTSUPP;

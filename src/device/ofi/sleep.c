@@ -6,7 +6,7 @@
  */
 #include <sys/epoll.h>
 
-#include "device/ofi/ofi.h"
+#include "device/ofi/door.h"
 
 /* Longest sleep of a context whose port cannot be waited for, us. */
 #define BLIND_SLEEP_US 500u
