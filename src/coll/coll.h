@@ -112,7 +112,7 @@ struct coll_state {
     struct aggregate_member *aggregate; /* in its latest term, see aggregate/; NULL until used */
     int places;                         /* of a sub-group: locality.c; 0: not asked yet */
     uint32_t runs;                      /* machines that run, those of sub-groups too */
-    uint32_t failed;       /* of the runs that have failed here the last one, by number */
+    uint64_t failed;       /* of the runs that have failed here the last one, by number */
     pami_result_t failure; /* why */
     bool has_failed;
     struct coll_state *parent;

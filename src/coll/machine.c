@@ -331,14 +331,30 @@ void coll_tells(struct group *group, uint32_t sequence)
     group->state->top->state->has_told = true;
 }
 
+static uint64_t next_number(const struct group *group)
+{
+    const struct group *top = group->state->top;
+
+    return top->sequence > group->sequence ? top->sequence : group->sequence;
+}
+
+/* Of a run here, as messages have it. What has failed is remembered for more than 2^32 numbers. */
+static uint64_t whole_number(const struct group *group, uint32_t sequence)
+{
+    uint64_t next = next_number(group);
+
+    return next + (uint64_t)(int64_t)(int32_t)(sequence - (uint32_t)next);
+}
+
 void coll_failed(struct group *group, uint32_t sequence, pami_result_t why)
 {
     struct coll_state *state = group->state;
+    uint64_t number = whole_number(group, sequence);
 
     group->context->coll->failures++;
-    if (state->has_failed && (int32_t)(sequence - state->failed) < 0)
+    if (state->has_failed && number < state->failed)
         return;
-    state->failed = sequence;
+    state->failed = number;
     state->failure = why == PAMI_INVAL ? PAMI_INVAL : PAMI_ERROR;
     state->has_failed = true;
 }
@@ -346,9 +362,10 @@ void coll_failed(struct group *group, uint32_t sequence, pami_result_t why)
 pami_result_t coll_why_over(const struct group *group, uint32_t sequence)
 {
     const struct coll_state *state = group->state;
-    uint32_t last = state->failed | (GROUP_BLOCK - 1); /* of the same collective */
+    uint64_t last = state->failed | (GROUP_BLOCK - 1); /* of the same collective */
 
-    return state->has_failed && (int32_t)(last - sequence) >= 0 ? state->failure : PAMI_SUCCESS;
+    return state->has_failed && last >= whole_number(group, sequence) ? state->failure
+                                                                      : PAMI_SUCCESS;
 }
 
 struct group *coll_group_at(struct context *context, uint64_t identity, uint32_t channel,
@@ -356,14 +373,12 @@ struct group *coll_group_at(struct context *context, uint64_t identity, uint32_t
 {
     struct group *top = geometry_find(context, identity);
     struct group *group = top;
-    uint64_t next;
 
     if (top == NULL || channel >= GROUP_CHANNELS)
         return NULL;
     if (channel != 0 && top->state->subs[channel] != NULL)
         group = top->state->subs[channel];
-    next = top->sequence > group->sequence ? top->sequence : group->sequence;
-    if ((int32_t)(sequence - (uint32_t)next) >= 0)
+    if ((int32_t)(sequence - (uint32_t)next_number(group)) >= 0)
         return NULL;
     return group;
 }
