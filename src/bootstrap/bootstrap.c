@@ -34,6 +34,7 @@ static struct {
     pthread_mutex_t lock;
     struct bootstrap *bootstrap;
     unsigned references;
+    void *self;          /* the object that this is part of, if that can be unloaded */
     _Atomic pid_t owner; /* 0 until connected; read without the lock */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -86,14 +87,17 @@ static void streams_fill(void)
 static void stay_loaded(void)
 {
     void *found = NULL;
-    const struct link_map *map;
+    const char *name;
     Dl_info info;
 
     if (dladdr1(&process, &info, &found, RTLD_DL_LINKMAP) == 0 || found == NULL)
         return;
-    map = found;
-    if (map->l_name[0] != '\0')
-        dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    name = ((const struct link_map *)found)->l_name;
+    if (*name == '\0')
+        return;
+    process.self = dlopen(name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    if (process.self == NULL)
+        log_warn("%s cannot be kept loaded: %s", name, dlerror());
 }
 
 static int process_connect(void)
