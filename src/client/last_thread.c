@@ -75,7 +75,8 @@ static bool others_run(void)
         if (entry->d_name[0] == '.')
             continue;
         id = number_of(entry->d_name, depth);
-        found = id != gettid() && !clients_have_thread(id) && !has_ended(entry->d_name);
+        found =
+            (id == 0 || (id != gettid() && !clients_have_thread(id))) && !has_ended(entry->d_name);
     }
     if (threads != NULL)
         closedir(threads);

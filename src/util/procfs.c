@@ -4,12 +4,14 @@
  */
 #include "util/procfs.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* How many numbers the line has; the one at `depth`, counted from 1, or 0. */
+/* How many numbers the line has; the one at `depth`, counted from 1, or 0. No cancellation point:
+ * copies ask as well. */
 static unsigned read_numbers(const char *directory, unsigned depth, pid_t *number)
 {
     static const char tag[] = "NSpid:";
@@ -17,8 +19,10 @@ static unsigned read_numbers(const char *directory, unsigned depth, pid_t *numbe
     size_t room = 0;
     unsigned count = 0;
     FILE *file;
+    int state;
 
     *number = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     snprintf(path, sizeof(path), "%.50s/status", directory);
     file = fopen(path, "re");
     while (file != NULL && count == 0 && getline(&line, &room, file) >= 0) {
@@ -35,6 +39,7 @@ static unsigned read_numbers(const char *directory, unsigned depth, pid_t *numbe
     free(line);
     if (file != NULL)
         fclose(file);
+    pthread_setcancelstate(state, NULL);
     return count;
 }
 
