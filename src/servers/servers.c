@@ -282,7 +282,7 @@ pami_result_t PAMIX_Servers_destroy(pamix_servers_t *handle)
     for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++) {
         const struct lane *lane = atomic_load(&servers->lanes[i]);
 
-        if (lane != NULL && lane_unfinished(lane))
+        if (lane != NULL && is_there(servers, lane->context) && lane_unfinished(lane))
             return error_set(
                 PAMI_EAGAIN,
                 "PAMIX_Servers_destroy: context %zu: requests or fences have not ended", i);
