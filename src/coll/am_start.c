@@ -115,7 +115,7 @@ static void fill_arguments(struct am_arguments *a, enum am_kind kind, const pami
             .names = {"user_header", "rcvbuf", "rtype"},
         };
     }
-    if (a->count == 0 && a->type == PAMI_TYPE_NULL)
+    if (a->count == 0 && type_complete_from_handle(a->type) == NULL)
         a->type = PAMI_TYPE_BYTE;
 }
 

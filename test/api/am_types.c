@@ -224,7 +224,8 @@ static void on_plain_reduce(pami_context_t context, void *cookie, const void *he
 
 static pami_collective_t plain_arguments(pami_xfer_type_t type, void *all, size_t bytes)
 {
-    const pami_type_t t = bytes != 0 ? PAMI_TYPE_BYTE : PAMI_TYPE_NULL;
+    const pami_type_t none = type == PAMI_XFER_AMGATHER ? PAMI_TYPE_NULL : (pami_type_t)&job;
+    const pami_type_t t = bytes != 0 ? PAMI_TYPE_BYTE : none;
     pami_collective_t cmd;
 
     if (type == PAMI_XFER_AMBROADCAST)
