@@ -59,6 +59,7 @@ static size_t look(struct context *context, bool now)
     struct list *item;
     size_t asked = 0;
 
+    flight_reap(&context->coll->flights);
     list_for_each (item, &context->coll->running) {
         struct instance *instance = list_entry(item, struct instance, link);
 

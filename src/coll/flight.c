@@ -432,6 +432,30 @@ void flight_sweep(struct flight_table *table, uint64_t identity)
     }
 }
 
+/* What waits for a geometry that is over here, and came when its group had been closed. */
+void flight_reap(struct flight_table *table)
+{
+    uint64_t last = 0; /* no geometry */
+    bool over = false;
+
+    for (size_t i = 0; i <= table->mask && table->waiting != 0; i++) {
+        struct flight **link = &table->buckets[i];
+
+        while (*link != NULL) {
+            struct flight *flight = *link;
+
+            if (flight->instance == NULL && flight->identity != last) {
+                last = flight->identity;
+                over = geometry_is_over(table->context, last);
+            }
+            if (flight->instance == NULL && over)
+                discard(table, link);
+            else
+                link = &flight->next;
+        }
+    }
+}
+
 void flight_look(struct flight_table *table, struct group *group, uint32_t sequence)
 {
     const struct flight_head head = {group->identity, sequence, group->channel};

@@ -103,6 +103,9 @@ void early_free(struct early *early);
 /* Drop all early messages of a geometry that is not there any more. */
 void flight_forget(struct flight_table *table, uint64_t identity);
 
+/* The same of all that are over, whose messages may come later; now and then. */
+void flight_reap(struct flight_table *table);
+
 /* Of a geometry of which a collective has failed: what waits for runs that are over, or that this
  * member does not have. Its senders are told. */
 void flight_sweep(struct flight_table *table, uint64_t identity);

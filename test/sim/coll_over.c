@@ -1,12 +1,17 @@
 /*
  * Collectives of a geometry that the other member has destroyed: they end with an error, or well
  * where nothing is missing, and nothing of them is left, neither what the other one had kept of
- * them nor messages that wait to be fetched. Every algorithm, short and long.
+ * them nor messages that wait to be fetched. Every algorithm, short and long. Messages that come
+ * after the end take no memory for good.
  */
 #include "sim_test.h"
 
+#include <malloc.h>
+
 enum {
-    LARGE = 1 << 20
+    LARGE = 1 << 20,
+    SHORT = 4096,   /* is copied where it comes early */
+    GEOMETRIES = 64 /* one after the other */
 };
 
 static const struct row {
@@ -71,6 +76,51 @@ static void settle(const struct sim_job *job)
     CALL(result);
 }
 
+/* A member and the other, which is to have the data, and has destroyed the geometry. */
+static void send_in_vain(const struct sim_job *job)
+{
+    static const pami_task_t both[] = {0, 1};
+    pami_geometry_t geometry[2];
+    pami_xfer_t xfer = {.cb_done = on_ended};
+
+    formed = ended = failed = 0;
+    for (size_t i = 0; i < 2; i++)
+        CALL(PAMI_Geometry_create_tasklist(job->client[i], 0, NULL, 0, &geometry[i], NULL, 1,
+                                           (pami_task_t *)both, 2, job->context[i], on_formed,
+                                           NULL));
+    settle(job);
+    CHECK(formed == 2);
+    CALL(PAMI_Geometry_destroy(job->client[1], &geometry[1], job->context[1], NULL, NULL));
+    xfer.algorithm = sim_algorithm(geometry[0], PAMI_XFER_GATHER, ":Flat:");
+    CHECK(xfer.algorithm != PAMI_ALGORITHM_NULL);
+    fill(&xfer.cmd, PAMI_XFER_GATHER, SHORT);
+    CALL(PAMI_Collective(job->context[0], &xfer));
+    settle(job);
+    CHECK(ended == 1 && failed == 0);
+    CALL(PAMI_Geometry_destroy(job->client[0], &geometry[0], job->context[0], NULL, NULL));
+    settle(job);
+}
+
+static void nothing_is_kept(uint64_t seed)
+{
+    pamix_sim_config_t config;
+    struct sim_job job;
+    size_t before = 0;
+
+    test_seed = seed;
+    PAMIX_Sim_default(&config);
+    config.seed = seed;
+    config.tasks_per_node = 1;
+    job_create(&job, &config, 2, 1);
+    for (size_t i = 0; i < 2 * GEOMETRIES; i++) {
+        send_in_vain(&job);
+        if (i == GEOMETRIES)
+            before = mallinfo2().uordblks;
+    }
+    CHECK(mallinfo2().uordblks < before + GEOMETRIES / 2 * SHORT);
+    job_destroy(&job);
+}
+
 /* The collective number `number` of a type, if there are so many. */
 static bool run(uint64_t seed, const struct row *row, size_t number, size_t bytes, bool one_node)
 {
@@ -118,5 +168,6 @@ int main(int argc, char **argv)
         for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
             for (size_t number = 0; run(given.seed + i, &rows[k], number, 8, i % 2 != 0); number++)
                 run(given.seed + i, &rows[k], number, LARGE, i % 2 != 0);
+    nothing_is_kept(given.seed);
     return 0;
 }

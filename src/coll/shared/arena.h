@@ -431,6 +431,9 @@ void arena_say_broken(struct arena *arena);
 void arena_opening_init(struct shared *shared);
 void arena_opening_finish(struct shared *shared);
 
+/* Drop offers of geometries that are over here. */
+void arena_reap_offers(struct shared *shared);
+
 /* Drop those whose group has gone on all members, and blocks that contexts have left behind. */
 void arena_reap(struct shared *shared);
 

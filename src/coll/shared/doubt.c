@@ -65,6 +65,7 @@ size_t shared_ask(struct shared *shared, bool now)
     size_t asked = 0, about = 0;
 
     arena_reap(shared);
+    arena_reap_offers(shared);
     list_for_each (item, &shared->arenas) {
         struct arena *arena = list_entry(item, struct arena, link);
         const struct shared_machine *machine = next_of(arena);

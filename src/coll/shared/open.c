@@ -401,6 +401,20 @@ void arena_take_offer(struct arena *arena)
     }
 }
 
+void arena_reap_offers(struct shared *shared)
+{
+    struct list *item, *following;
+
+    list_for_each_safe (item, following, &shared->offers) {
+        struct arena_offer *early = list_entry(item, struct arena_offer, link);
+
+        if (!geometry_is_over(shared->context, early->note.identity))
+            continue;
+        list_remove(item);
+        free(early);
+    }
+}
+
 void arena_opening_init(struct shared *shared)
 {
     list_init(&shared->offers);
