@@ -116,7 +116,7 @@ fabric_names   := bench/limit_ofi
 bench_names    := $(filter-out bench/peer $(if $(FABRIC_LIBS),,$(fabric_names)),\
                       $(call programs,bench))
 # Not programs: shared objects that stand in for other libraries in tests.
-stand_ins      := $(filter-out $(if $(FABRIC_LIBS),,%/strict_fabric.so),\
+stand_ins      := $(filter-out $(if $(FABRIC_LIBS),,%_fabric.so),\
                       $(patsubst %.c,$(BUILD)/%.so,$(wildcard test/lib/*.c)))
 test_kinds     := $(filter-out lib,$(notdir $(patsubst %/,%,$(wildcard test/*/))))
 # Tests of what is missing, or with what is missing, cannot be built.

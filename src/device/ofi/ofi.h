@@ -334,6 +334,9 @@ struct ofi_pulse {
     bool heard;       /* something came that is not counted elsewhere */
     bool expects;     /* a remote read is under way */
     uint32_t unread;  /* looks in a row that found some of ours unread, and none newly read */
+    bool refused;     /* the provider would not take a remote access, ... */
+    bool hopeless;    /* ... and has taken none, and had none, for long */
+    uint32_t refusals, taken;
     /* Of the extra endpoints, a bit for each: */
     uint8_t rails_waiting; /* something has been under way there since the look before */
     uint8_t rails_heard;   /* something has been completed there since then, */
@@ -356,10 +359,7 @@ struct ofi_farewell {
     uint32_t ended; /* how often contexts of `from` were destroyed before */
 };
 
-/*
- * One remote endpoint as one slot sees it; lives as long as the slot, because numbering goes on
- * when contexts are destroyed and created again.
- */
+/* One remote endpoint as one slot sees it; lives as long as the slot, as numbering goes on. */
 struct ofi_link {
     struct path path;    /* the usual */
     struct path packets; /* another face: PATH_PACKETS_ONLY */
@@ -395,7 +395,7 @@ struct ofi_link {
     uint32_t sent_units, sent_read;    /* the same in units of credit; of them read there */
     uint32_t received_units, reported; /* ...; of them reported */
     uint32_t burst, singles; /* slot->pass when packets went out by themselves; how many */
-    uint32_t pieces;         /* of remote reads and writes that are over */
+    uint32_t taken, pieces;  /* of remote reads and writes: that the provider took; that are over */
     uint32_t served_pieces;  /* when leaving: that were when we looked last, ... */
     uint32_t served_beats;   /* ... with so many answers at the first such look, */
     uint64_t served_since;   /* ... which was then; ns, 0: not yet looked at */

@@ -155,6 +155,22 @@ static bool is_quiet(struct ofi_link *link, bool rails)
     return quiet;
 }
 
+/* A provider may have no room for remote accesses as long as a connection of theirs (an extra
+ * endpoint's) does not come, and packets get through all the same: then they have to do. */
+static void look_at_refusals(struct ofi_link *link)
+{
+    struct ofi_pulse *pulse = &link->pulse;
+
+    pulse->refusals += pulse->refused;
+    if (link->taken != pulse->taken || link->taken != link->pieces)
+        pulse->refusals = 0;
+    pulse->taken = link->taken;
+    pulse->refused = false;
+    pulse->hopeless = pulse->refusals > LOOKS;
+    if (pulse->hopeless)
+        ofi_remotes_give_up(link->slot, link, -EIO);
+}
+
 /* `empty`: our queue holds nothing that has not been looked at. */
 static void examine(struct ofi_link *link, uint64_t now, uint64_t look_ns, bool empty)
 {
@@ -162,6 +178,7 @@ static void examine(struct ofi_link *link, uint64_t now, uint64_t look_ns, bool 
     bool rails = look_at_rails(pulse);
     bool quiet = is_quiet(link, rails);
 
+    look_at_refusals(link);
     if (link->state != LINK_UP || link->leaving)
         pulse->asked = pulse->asked && quiet;
     if (!quiet && pulse->unread >= LOOKS_QUIET && link->state == LINK_UP && !link->leaving)

@@ -138,13 +138,15 @@ static int issue(struct ofi_slot *slot, struct remote *remote)
         if (error == 0) {
             piece->busy = true;
             remote->open++;
+            remote->to->taken++;
             remote->issued += bytes;
         }
     }
     slot->remotes_wait = slot->remotes_wait || remote->issued < remote->bytes;
-    if (error == -FI_EAGAIN)
-        return remote->open == 0 ? -EAGAIN : 0;
-    return (int)error;
+    if (error != -FI_EAGAIN)
+        return (int)error;
+    remote->to->pulse.refused = true;
+    return remote->open == 0 ? -EAGAIN : 0;
 }
 
 static void finish(struct ofi_slot *slot, struct remote *remote)
@@ -238,7 +240,7 @@ static int start(struct ofi_link *link, const struct remote_access *access, uint
         error = issue(slot, remote);
     if (error != 0 && remote->open == 0) {
         remote_free(slot, remote);
-        return error == -EAGAIN ? -EAGAIN : -EOPNOTSUPP;
+        return error == -EAGAIN && !link->pulse.hopeless ? -EAGAIN : -EOPNOTSUPP;
     }
     remote->error = error == 0 ? 0 : -EIO;
     slot->remotes_open++;
