@@ -303,15 +303,16 @@ void *async_thread_main(void *argument)
     share_helper_begin();
     self = thread;
     prctl(PR_SET_TIMERSLACK, 1000ul); /* ns: naps are short */
-    while (!atomic_load_explicit(&thread->stopping, memory_order_acquire)) {
-        uint32_t heard = async_bell_hear(&thread->bell);
+    for (;;) {
+        uint32_t heard = async_bell_hear(&thread->bell); /* before it looks at what rings mean */
 
+        if (atomic_load_explicit(&thread->stopping, memory_order_acquire))
+            return NULL;
         for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++)
             if (is_mine(thread, &thread->pool->slots[i]))
                 visit(&thread->pool->slots[i]);
         rest(thread, heard);
     }
-    return NULL;
 }
 
 static void ring(void *cookie)
