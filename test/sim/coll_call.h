@@ -204,12 +204,28 @@ static pami_collective_t arguments(struct scene *s, struct operation *o, size_t 
 
 /* ---- running ---- */
 
+/* One of the operations before this one has failed on the member, as far as it knows. */
+static bool has_failed(const struct scene *s, size_t operation, size_t self)
+{
+    for (size_t i = 0; i < operation; i++) {
+        const struct member *m = &s->operation[i].member[self];
+
+        if (m->left_out || (m->done && m->result != PAMI_SUCCESS))
+            return true;
+    }
+    return false;
+}
+
 static void start(void *cookie, size_t operation, size_t self)
 {
     struct scene *s = cookie;
     struct operation *o = &s->operation[operation];
     pami_xfer_t xfer = {.cb_done = on_done, .cookie = &o->member[self]};
 
+    if (s->stops && has_failed(s, operation, self)) {
+        o->member[self].left_out = true;
+        return;
+    }
     xfer.cmd = arguments(s, o, self);
     o->name = coll_set_algorithm(&s->job, self, o->type, o->choice, &xfer);
     CALL(PAMI_Collective(job_context(&s->job, self, 0), &xfer));
@@ -221,6 +237,8 @@ static void check_member(const struct scene *s, const struct operation *o, size_
     const struct member *m = &o->member[self];
     size_t words = m->recv.words;
 
+    if (m->left_out)
+        return;
     if (m->done && m->result != PAMI_SUCCESS && (!is_as_used(&m->send) || !is_as_used(&m->recv)))
         FAIL("%s of type %d, root %zu, member %zu of %zu: a buffer is written to after the end",
              o->name, (int)o->type, o->root, self, s->members);

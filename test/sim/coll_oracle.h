@@ -26,6 +26,7 @@ struct member {
     struct side send, recv;
     bool in_place;
     bool done;
+    bool left_out; /* never started */
     pami_result_t result;
 };
 
@@ -44,6 +45,7 @@ struct scene {
     struct sim_job job;
     size_t members;
     bool deadly, dead[70];
+    bool stops; /* who gets an error starts nothing any more */
     struct dice dice;
     uint64_t key;
     pami_type_t strided;
