@@ -235,7 +235,9 @@ pami_result_t PAMI_Client_update(pami_client_t client, pami_configuration_t conf
 /* ---------------------------------------------------------------------------------- contexts -- */
 
 /*
- * Create all contexts of a client, once, by one thread. Local.
+ * Create all contexts of a client, once, by one thread. Local, and nobody has to advance; those
+ * that take the place of others are there when the tasks of other nodes that knew these have heard
+ * of it, or have not for PAMI_DRAIN_TIMEOUT (2 s): whoever knows by then sends to the new ones.
  *   configuration  num_configs attributes; accepted and not used
  *   context        out: ncontexts handles; the index is the context offset of endpoints
  * PAMI_INVAL: ncontexts is 0 or above PAMI_CLIENT_NUM_CONTEXTS; PAMI_ERROR: the client has

@@ -475,9 +475,6 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
  *     too, or the stop if there has been none;
  *   - config->cpus has no meaning: pamirun --bind places the processes;
  *   - they do not resume a task on another node that they have taken for dead;
- *   - what they send to a context on another node that was destroyed and created again is lost if
- *     they have not heard of the end of the earlier one: the next fence or stop of a task that they
- *     serve has PAMI_ERROR;
  *   - a stop also needs advances of the other contexts that have requests there;
  *   - PAMIX_Servers_destroy touches the contexts that have used them: do not advance them then;
  *   - contexts may be destroyed and created again meanwhile, but for one that stops them. What was

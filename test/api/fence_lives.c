@@ -7,6 +7,7 @@
  * Run: tasks=2
  * Run: tasks=2 nodes=2
  * Run: tasks=2 env="PAMI_SHM_LANES=0"
+ * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi"
  */
 #include "api_test.h"
 
@@ -124,6 +125,7 @@ int main(void)
     job_start(&control, "control", 1);
     job_start(&job, "fence_lives", 1);
     register_ids();
+    job_barrier(&job); /* over a network a context is asked for, and the next one could answer */
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
         job_barrier(&control); /* task 1 reads nothing any more */
         (job.task == 0 ? origin : target)(&scenes[i]);
