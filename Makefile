@@ -119,8 +119,11 @@ bench_names    := $(filter-out bench/peer $(if $(FABRIC_LIBS),,$(fabric_names)),
 stand_ins      := $(filter-out $(if $(FABRIC_LIBS),,%_fabric.so),\
                       $(patsubst %.c,$(BUILD)/%.so,$(wildcard test/lib/*.c)))
 test_kinds     := $(filter-out lib,$(notdir $(patsubst %/,%,$(wildcard test/*/))))
-# Tests of what is missing, or with what is missing, cannot be built.
-missing_names  := $(if $(FABRIC_LIBS),,test/fuzz/ofi_%) $(if $(CMOCKA_LIBS),,\
+# Tests of what is missing, or with what is missing, cannot be built. The explorer, which takes the
+# place of a sanitizer, has none beside it.
+missing_names  := $(if $(FABRIC_LIBS),,test/fuzz/ofi_%) \
+                  $(if $(and $(CMOCKA_LIBS),$(if $(SANITIZE),,yes)),,test/unit/explore) \
+                  $(if $(CMOCKA_LIBS),,\
                       $(shell grep -rlw cmocka_run_group_tests test/unit | sed -E 's|^(test/unit/[^/.]*).*|\1|'))
 test_names     := $(filter-out $(missing_names),\
                       $(foreach kind,$(test_kinds),$(call programs,test/$(kind))))
@@ -233,9 +236,30 @@ $(pc): pami.pc.in $(BUILD)/commands
 	mkdir -p $(@D)
 	$(call fill_pc,$(abspath $(BUILD)),$(abspath $(BUILD)/lib),$(abspath include),$@)
 
+# What test/unit/explore explores: these sources, and its scenarios, with a call for each access to
+# memory, as for the thread sanitizer. What they call to wait, to allocate or of the system is its own.
+explored := $(wildcard $(addprefix src/,workqueue/*.c util/hash.c coll/shared/*.c \
+                context/advance.c context/completion.c context/lock.c context/post.c context/share.c \
+                context/wait.c client/async.c client/async_sleep.c \
+                $(addprefix device/shm/,chunk.c chunk_write.c inbox.c joint.c lanes.c life.c path.c \
+                    port.c sleep.c watch.c)))
+explore_flags := -fsanitize=thread -fno-lto $(addprefix -fno-builtin-,memcpy memmove memset)
+explore_parts := $(addprefix test/unit/explore/,engine.c explore.c hooks.c memory.c races.c)
+scenarios     := $(filter-out $(explore_parts),$(wildcard test/unit/explore/*.c))
+explore_wraps := aligned_alloc calloc free malloc memcpy memmove memset realloc sched_yield syscall \
+                 pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock yield_again \
+                 clock_now clock_now_ns clock_ticks_per_us clock_ticks_slow client_of_context
+
+$(scenarios:%.c=$(BUILD)/obj/%.o): extra += $(explore_flags)
+$(BUILD)/obj/explored/%.o: %.c $(BUILD)/commands
+	$(call say,CC,$<) mkdir -p $(@D) && \
+	    $(compile) -include src/util/banned.h $(explore_flags) -c -o $@ $<
+$(BUILD)/test/unit/explore: LDFLAGS += $(explore_wraps:%=-Wl,--wrap=%)
+beside_test/unit/explore := $(explored:%.c=$(BUILD)/obj/explored/%.o)
+
 # inside_program FILE,NAME,LIBRARIES: linked with every internal symbol.
 define inside_program
-$(1): $(call objects_of,$(2)) $(private)
+$(1): $(call objects_of,$(2)) $(beside_$(2)) $(private)
 	$$(call say,LINK,$$@) mkdir -p $$(@D) && $$(link) -o $$@ $$^ $(3) $$(LIBS)
 endef
 
