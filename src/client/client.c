@@ -25,6 +25,7 @@
 #include "p2p/p2p.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/keep.h"
 #include "util/log.h"
 #include "util/option.h"
 
@@ -156,9 +157,22 @@ static int open_devices(struct client *client)
     return -ENODEV;
 }
 
-static struct client *client_new(const char *name, struct bootstrap *bootstrap)
+/* Threads that were about to advance a context of one look at it as well. Of simulated clients
+ * there may be very many, and no such threads. */
+static struct keep kept = KEEP_OF(struct client);
+
+static void client_free(struct client *client)
 {
-    struct client *client = calloc(1, sizeof(*client));
+    client->magic = 0;
+    if (client->core.simulated)
+        free(client);
+    else
+        keep_put(&kept, client);
+}
+
+static struct client *client_new(const char *name, struct bootstrap *bootstrap, bool simulated)
+{
+    struct client *client = simulated ? calloc(1, sizeof(*client)) : keep_get(&kept);
 
     if (client == NULL)
         return NULL;
@@ -176,11 +190,12 @@ static struct client *client_new(const char *name, struct bootstrap *bootstrap)
         .recv_immediate_max = option_bytes(OPT_RECV_IMMEDIATE_MAX),
         .tend_ticks = (uint64_t)(clock_ticks_per_us() * TEND_INTERVAL_US),
         .client = client,
+        .simulated = simulated,
     };
     fill_processor_name(client);
     if (fill_local(client) != 0 || geometry_open(&client->core, &coll_geometry_hooks) != 0) {
         free(client->local_tasks);
-        free(client);
+        client_free(client);
         return NULL;
     }
     return client;
@@ -204,7 +219,7 @@ int client_create_with(const char *name, struct bootstrap *bootstrap,
                        const struct device_ops *device, const void *private_params,
                        double (*now)(void *), void *now_cookie, struct client **out)
 {
-    struct client *client = client_new(name, bootstrap);
+    struct client *client = client_new(name, bootstrap, now != NULL);
     int error;
 
     if (client == NULL) {
@@ -216,7 +231,6 @@ int client_create_with(const char *name, struct bootstrap *bootstrap,
     if (now != NULL)
         atomic_fetch_add(&client_own_clocks, 1);
     client->core.yield = YIELD_NEVER;
-    client->core.simulated = now != NULL;
     client->core.network = client->core.simulated && bootstrap->nodes > 1;
     error = tuned_offer(&client->core, client->key);
     if (error == 0)
@@ -265,8 +279,7 @@ void client_destroy(struct client *client)
     memregions_free(&client->core);
     free(client->local_tasks);
     free(client->is_local);
-    client->magic = 0;
-    free(client);
+    client_free(client);
 }
 
 /*
@@ -353,7 +366,7 @@ pami_result_t PAMI_Client_create(const char *name, pami_client_t *out,
     if (error != 0)
         return PAMI_ERROR; /* the text is the bootstrap's */
     log_set_task(bootstrap->task);
-    client = client_new(name, bootstrap);
+    client = client_new(name, bootstrap, false);
     if (client == NULL) {
         bootstrap_close(bootstrap);
         return error_set(PAMI_ENOMEM, "PAMI_Client_create: out of memory");

@@ -18,7 +18,7 @@
 #include "util/option.h"
 #include "util/yield.h"
 
-/* How long the end of the process waits for other threads to leave an advance. */
+/* How long the end of the process, or of contexts, waits for other threads to leave an advance. */
 #define LEAVE_ADVANCE_SECONDS 0.2
 
 /* What floors above give to a context. */
@@ -89,6 +89,33 @@ static void forget_contexts(struct client *client)
     }
 }
 
+/* Programs destroy contexts while threads of theirs still advance them. These leave, and do not
+ * come in again. */
+static void send_away(struct context *context, double end)
+{
+    uint32_t tries = 0;
+
+    if (share_calls(context) || context_calls(context))
+        return;
+    context->ports[0]->ops->wake(context->ports[0]); /* who sleeps has to leave the gate */
+    while (atomic_load_explicit(&context->advancing, memory_order_acquire) != 0 /* E1 */ &&
+           clock_now() < end)
+        yield_again(tries++);
+    while (context_shared(context) && !share_enter(context) && clock_now() < end)
+        yield_again(tries++);
+}
+
+static void send_all_away(struct client *client)
+{
+    double end = clock_now() + LEAVE_ADVANCE_SECONDS;
+
+    for (size_t i = 0; i < client->context_count; i++)
+        atomic_fetch_or_explicit(&client->contexts[i]->guard, GUARD_CLOSING, memory_order_seq_cst);
+    share_barrier(); /* as in take_over */
+    for (size_t i = 0; i < client->context_count; i++)
+        send_away(client->contexts[i], end);
+}
+
 void client_destroy_contexts(struct client *client)
 {
     double seconds = client->clock.now != NULL ? 0 : option_seconds(OPT_DRAIN_TIMEOUT);
@@ -99,6 +126,8 @@ void client_destroy_contexts(struct client *client)
         return;
     }
     async_finish(client);
+    if (count != 0 && !client->core.simulated)
+        send_all_away(client);
     /* All drain before the first goes: they may owe to one another. */
     if (count != 0)
         p2p_drain(client->contexts, count, seconds);

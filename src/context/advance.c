@@ -235,13 +235,13 @@ HOT static size_t idle(struct context *context, struct look *look, bool owned)
     }
     if (core->yield == YIELD_SELDOM && idle_passes % SELDOM_PASSES != 0)
         return 1;
-    yield_again(idle_passes);
-    if (context_shared(context))
-        return YIELD_PASSES;
-    if (owned)
-        context->counters[COUNTER_YIELDS]++;
-    if (is_spread(++yields) && core->spread != NULL)
-        core->spread(core, context->offset);
+    if (!context_shared(context)) {
+        if (owned)
+            context->counters[COUNTER_YIELDS]++;
+        if (is_spread(++yields) && core->spread != NULL)
+            core->spread(core, context->offset);
+    }
+    yield_again(idle_passes); /* the context, and its client, may be gone after that */
     return YIELD_PASSES;
 }
 
@@ -264,7 +264,8 @@ static void note(struct context *context, struct look *look)
     look->sent = true;
 }
 
-/* A pass by a caller that may be nested in another or come after the end; -1: it is nested. */
+/* A pass by a caller that may be nested in another or come after the end; -1: it is nested, or the
+ * context is about to go. */
 HOT static int guarded_pass(struct context *context)
 {
     int events;
@@ -275,7 +276,7 @@ HOT static int guarded_pass(struct context *context)
     atomic_signal_fence(memory_order_seq_cst); /* what guard's setter orders by its barrier */
     if (unlikely(atomic_load_explicit(&context->guard, memory_order_relaxed) != 0)) {
         context_leave(context);
-        return context_shared(context) ? share_pass(context) : 0;
+        return context_shared(context) ? share_pass(context) : -1;
     }
     misuse_enter(context, "PAMI_Context_advance");
     events = context_pass(context);
@@ -296,10 +297,14 @@ HOT pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
         return PAMI_EAGAIN;
     }
     for (size_t pass = 0; pass < maximum;) {
-        if (guarded_pass(context) > 0) {
+        int events = guarded_pass(context);
+
+        if (events > 0) {
             idle_passes = 0;
             return PAMI_SUCCESS;
         }
+        if (unlikely(events < 0))
+            break;
         note(context, &look);
         pass += idle(context, &look, true);
     }
@@ -318,7 +323,7 @@ static pami_result_t check_set(const char *function, pami_context_t handles[], s
     return PAMI_SUCCESS;
 }
 
-/* A pass over one of several contexts; -1: the caller is inside already. */
+/* A pass over one of several contexts; -1: the caller is inside already, or it is about to go. */
 static int pass_owned(struct context *context, struct look *look)
 {
     int events = guarded_pass(context);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "util/keep.h"
 #include "util/log.h"
 
 /* A device's upward call: find the protocol of a packet that arrived. */
@@ -89,14 +90,38 @@ static int open_ports(struct context *context)
     return 0;
 }
 
+/* For threads of the program that were about to advance one that is destroyed. Of simulated ones
+ * there may be very many, and no such threads. */
+static struct keep contexts = KEEP_OF(struct context);
+
+static struct context *memory_get(const struct client_core *core)
+{
+    size_t bytes = sizeof(struct context);
+    struct context *context;
+
+    if (!core->simulated)
+        return keep_get(&contexts);
+    context = aligned_alloc(CACHE_LINE, bytes);
+    if (context != NULL)
+        memset(context, 0, bytes);
+    return context;
+}
+
+static void memory_put(struct context *context)
+{
+    if (context->core->simulated)
+        free(context);
+    else
+        keep_put(&contexts, context);
+}
+
 int context_create(struct client_core *core, uint32_t offset, struct context **out)
 {
-    struct context *context = aligned_alloc(CACHE_LINE, sizeof(*context));
+    struct context *context = memory_get(core);
     int error;
 
     if (context == NULL)
         return -ENOMEM;
-    memset(context, 0, sizeof(*context));
     context->core = core;
     context->offset = offset;
     context->endpoint = endpoint_make(core->task, offset);
@@ -112,7 +137,7 @@ int context_create(struct client_core *core, uint32_t offset, struct context **o
         error = open_ports(context);
     if (error != 0) {
         completion_queue_finish(&context->completions);
-        free(context);
+        memory_put(context);
         return error;
     }
     trace_open(context);
@@ -137,6 +162,6 @@ void context_destroy(struct context *context)
 #ifdef PAMI_MISUSE_CHECKS
     misuse_bury(context);
 #else
-    free(context);
+    memory_put(context);
 #endif
 }

@@ -135,7 +135,7 @@ int share_pass(struct context *context)
     int events;
 
     if (atomic_load_explicit(&context->guard, memory_order_relaxed) & GUARD_CLOSING)
-        return 0;
+        return -1;
     if (!share_enter(context)) {
         atomic_store_explicit(&context->share.wanted, true, memory_order_relaxed);
         return 0;

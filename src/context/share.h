@@ -86,7 +86,7 @@ enum share_turn share_rest(struct context *context, bool light);
 /* After being locked out for long: the program is to ring when it gives up the lock. */
 void share_starve(struct context *context);
 
-/* The program's pass through the gate; 0 when it is closed. */
+/* The program's pass through the gate; 0 when that is closed, -1 when the context is going. */
 int share_pass(struct context *context);
 
 /* The caller is inside the context already, and advancing again would nest. */

@@ -524,14 +524,9 @@ void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int
 /* arrive.c: a message has come; returns how many packets were taken. */
 int ofi_take_message(struct ofi_slot *slot, char *at, size_t bytes);
 
-/* What could not be taken before; returns how many packets were. */
-int ofi_take_again(struct ofi_slot *slot);
-
-/* The rest of the message in the stash, when the slot is stuck there. */
-int ofi_take_stuck(struct ofi_slot *slot);
-
-/* What is behind a packet whose delivery does not return. */
-void ofi_take_rest(struct ofi_slot *slot);
+int ofi_take_again(struct ofi_slot *slot); /* what could not be taken before; how many were */
+int ofi_take_stuck(struct ofi_slot *slot); /* the rest of the message in the stash */
+void ofi_take_rest(struct ofi_slot *slot); /* behind a packet whose delivery never returns */
 
 /* news.c */
 void ofi_news(struct ofi_slot *slot);

@@ -410,23 +410,18 @@ static void left_during_start(char *why, size_t size, int error)
     snprintf(why, size, "a task left during start-up: %s", strerror(-error));
 }
 
-/* Why the segment of the first member is none for this one. */
-static void cannot_join(const struct segment_params *params, const struct segment_layout *layout,
-                        int error, char *why, size_t size)
+/* What a failure to join means. */
+static const char *join_hint(const struct segment_layout *layout, int error)
 {
-    uint32_t first = params->members[0];
-
-    if (error == -EPROTO && layout->magic == SEGMENT_MAGIC && layout->version == SEGMENT_VERSION &&
-        layout->contexts != params->contexts)
-        snprintf(why, size,
-                 "clients have %u contexts on task %u, %u here: PAMI_NUM_CONTEXTS differs",
-                 layout->contexts, first, params->contexts);
-    else
-        snprintf(why, size, "cannot join the segment of task %u: %s%s", first, strerror(-error),
-                 error == -ECONNREFUSED ? "; it has ended, or is in another network namespace"
-                 : error == -EPERM      ? "; it is another user's, or a filter keeps the two apart"
-                 : error == -EPROTO     ? "; it has another version of the library"
-                                        : "");
+    if (error == -ECONNREFUSED)
+        return "; it has ended, or is in another network namespace";
+    if (error == -EPERM)
+        return "; it is another user's, or a filter keeps the two apart";
+    if (error != -EPROTO)
+        return "";
+    return layout->magic == SEGMENT_MAGIC && layout->version == SEGMENT_VERSION
+               ? "; its PAMI_NUM_CONTEXTS is another"
+               : "; it has another version of the library";
 }
 
 static int join(const struct segment_params *params, struct segment *segment, const char *key,
@@ -451,7 +446,8 @@ static int join(const struct segment_params *params, struct segment *segment, co
     if (fd >= 0 && segment->fd != fd)
         close(fd);
     if (error != 0)
-        cannot_join(params, &segment->layout, error, why, size);
+        snprintf(why, size, "cannot join the segment of task %u: %s%s", params->members[0],
+                 strerror(-error), join_hint(&segment->layout, error));
     return error;
 }
 
