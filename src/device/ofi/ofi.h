@@ -368,7 +368,8 @@ struct ofi_link {
     bool leaving;     /* has closed or died; `gone` is due when everything it sent is read */
     bool leave_known; /* ... which is leave_count packets */
     bool dead;
-    bool used;   /* a path was given out, so somebody wants to hear when it goes */
+    bool severing; /* connections of it may be left */
+    bool used;     /* a path was given out, so somebody wants to hear when it goes */
     bool told;   /* that it has gone, in this context's life: sends are refused until it is back */
     bool back;   /* leaving, but its name has come anew: it was created again */
     bool broken; /* the provider failed to send, so packets may be missing in this life */
@@ -568,8 +569,9 @@ static inline void ofi_slot_rouse(struct ofi_slot *slot)
 void ofi_pulse_tend(struct ofi_slot *slot);
 void ofi_pulse_take(struct ofi_slot *slot, const struct ofi_notice *notice);
 
-/* sever.c: ends its connections, so that nothing of theirs touches memory here any more. */
-void ofi_sever(struct ofi_link *link);
+/* sever.c: ends its connections, so that nothing of theirs touches memory here any more. False: not
+ * all; call again, with true, as others are being asked where they live. */
+bool ofi_sever(struct ofi_link *link, bool again);
 void ofi_ports_find(struct ofi_link *link, struct ofi_ports *ports); /* of ours to there */
 
 /* expose.c */

@@ -324,7 +324,8 @@ static void end_link(struct ofi_link *link)
     link->lost = link->sent_units;
     if (link->dead) {
         ofi_link_forget(link);
-        ofi_sever(link);
+        link->severing = !ofi_sever(link, false);
+        link->slot->changing = link->slot->changing || link->severing;
     }
     ofi_remotes_give_up(link->slot, link, -EPIPE);
 }
@@ -345,6 +346,10 @@ static void tend_links(struct port *base, void (*gone)(void *context, uint32_t e
             ofi_link_announce(link);
         if (unlikely(is_to_be_asked(link)))
             ofi_link_ask(link, link->asked_as);
+        if (unlikely(link->severing)) {
+            link->severing = link->dead && !ofi_sever(link, true);
+            slot->changing = slot->changing || link->severing;
+        }
         if (!link->leaving || link->path.closed)
             continue;
         if (!read_up(link) || is_served(link)) {

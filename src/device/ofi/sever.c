@@ -10,8 +10,9 @@
  * A connection that we made leads to the very address of the other endpoint. One that we accepted
  * shows our own port and the other's host, and a port that tells nothing: it is shut down when
  * nobody lives at that host, or when the other one has named the port as one of its own, as those
- * do whose link has fallen silent while they live (pulse.c). Of providers without sockets nothing
- * is found.
+ * do whose link has fallen silent while they live (pulse.c). Who has been asked for its name may
+ * have connected to us before the answer comes, from any host: that is waited for. Of providers
+ * without sockets nothing is found.
  */
 #include <dirent.h>
 #include <netinet/in.h>
@@ -70,6 +71,20 @@ static bool is_inhabited(struct ofi_slot *slot, const union name *host)
         if (link->dead)
             continue;
         if (name_of(link, &name) ? host_equal(&name, host) : link->received != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Of somebody it is not known yet where he lives. */
+static bool is_asking(struct ofi_slot *slot)
+{
+    struct list *item;
+
+    list_for_each (item, &slot->links) {
+        struct ofi_link *link = list_entry(item, struct ofi_link, link);
+
+        if (link->state == LINK_ASKED && !link->dead && link->address == FI_ADDR_UNSPEC)
             return true;
     }
     return false;
@@ -151,21 +166,23 @@ static void end(int fd)
         continue;
 }
 
-void ofi_sever(struct ofi_link *link)
+bool ofi_sever(struct ofi_link *link, bool again)
 {
     struct ofi_slot *slot = link->slot;
     union name mine = {0}, theirs;
     DIR *directory;
     in_port_t port;
-    bool whole_host;
+    bool whole_host, asking = is_asking(slot);
     int fd, count = 0, cancel;
 
     if (!name_of(link, &theirs))
-        return;
+        return true;
+    if (again && asking)
+        return false;
     cancel = ofi_enter();
     memcpy(&mine, slot->name.name,
            slot->name.bytes < sizeof(mine) ? slot->name.bytes : sizeof(mine));
-    whole_host = is_internet(&mine) && !is_inhabited(slot, &theirs);
+    whole_host = is_internet(&mine) && !asking && !is_inhabited(slot, &theirs);
     directory = opendir("/proc/thread-self/fd");
     while ((fd = next_descriptor(directory)) >= 0)
         if (is_from(fd, &theirs, &port) &&
@@ -178,4 +195,5 @@ void ofi_sever(struct ofi_link *link)
         closedir(directory);
     ofi_leave(cancel);
     log_debug("ofi: %d connections to endpoint %u ended", count, link->path.endpoint);
+    return !asking;
 }
