@@ -249,8 +249,8 @@ pami_result_t PAMI_Context_createv(pami_client_t client, pami_configuration_t co
 /*
  * Destroy all contexts that PAMI_Context_createv made and set every contexts[i] to NULL. Work
  * still posted is dropped. PAMI_INVAL: not the complete array of live contexts of one client.
- * No other thread may use any of them, but for advances: those that are made at the time end, and
- * later ones answer PAMI_INVAL until another context is created.
+ * No other thread may use any of them, but for advances and waits: those that are made at the time
+ * end, and later ones answer PAMI_INVAL until another context is created.
  * Messages already accepted leave first; a peer that does not advance is given PAMI_DRAIN_TIMEOUT
  * (2 s). To peers that have destroyed theirs less often the endpoints have gone: until the contexts
  * are created again, sends to them end with PAMI_ERROR. Peers that have done so as often may go on,

@@ -89,18 +89,26 @@ static void forget_contexts(struct client *client)
     }
 }
 
-/* Programs destroy contexts while threads of theirs still advance them. These leave, and do not
- * come in again. */
+static bool is_used(const struct context *context)
+{
+    return atomic_load_explicit(&context->advancing, memory_order_acquire) != 0 || /* E1 */
+           atomic_load_explicit(&context->sleeps, memory_order_acquire);           /* E2 */
+}
+
+/* Programs destroy contexts while threads of theirs still advance them, or wait for something
+ * there. These leave, and do not come in again. */
 static void send_away(struct context *context, double end)
 {
+    struct port *port = context->ports[0];
     uint32_t tries = 0;
 
     if (share_calls(context) || context_calls(context))
         return;
-    context->ports[0]->ops->wake(context->ports[0]); /* who sleeps has to leave the gate */
-    while (atomic_load_explicit(&context->advancing, memory_order_acquire) != 0 /* E1 */ &&
-           clock_now() < end)
+    port->ops->wake(port); /* who sleeps has to leave the gate */
+    while (is_used(context) && clock_now() < end) {
         yield_again(tries++);
+        port->ops->wake(port); /* it may have gone to sleep just then */
+    }
     while (context_shared(context) && !share_enter(context) && clock_now() < end)
         yield_again(tries++);
 }

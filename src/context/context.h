@@ -150,6 +150,7 @@ struct context {
     uint32_t offset;
 
     atomic_uintptr_t advancing; /* who is inside: a nested advance answers EAGAIN; context_enter */
+    atomic_bool sleeps;         /* who would be inside sleeps meanwhile */
     atomic_uint guard;          /* enum context_guard: what keeps an advance out */
     uint64_t passes;            /* of all, for house-keeping */
     uint64_t sends;             /* short sends as of the last idle pass */

@@ -205,12 +205,30 @@ static bool was_helped(const struct wait *wait)
     return true;
 }
 
+/* False: the context is closing. Until it has left whoever closes it waits. */
+static bool sleep_outside(struct wait *wait, uint64_t microseconds)
+{
+    struct context *context = wait->context;
+    struct port *port = context->ports[0];
+    bool inside = true;
+
+    if (wait->stay != STAY_MARK) {
+        port->ops->sleep(port, microseconds);
+        return true;
+    }
+    atomic_store_explicit(&context->sleeps, true, memory_order_relaxed);
+    context_leave(context); /* E1 */
+    port->ops->sleep(port, microseconds);
+    inside = come_in(wait);
+    atomic_store_explicit(&context->sleeps, false, memory_order_release); /* E2 */
+    return inside;
+}
+
 /* True when there is something after all. Unless the caller is outside then, the port is as it was:
  * the helper, who may be inside between the two, disarms it by itself. */
 static bool sleep_once(struct wait *wait, uint64_t microseconds)
 {
     struct context *context = wait->context;
-    struct port *port = context->ports[0];
     bool ready;
 
     context_arm(context, microseconds <= CONTEXT_LIGHT_SLEEP_US);
@@ -218,10 +236,7 @@ static bool sleep_once(struct wait *wait, uint64_t microseconds)
     if (!ready && !must_go(wait)) {
         context->counters[COUNTER_SLEEPS]++;
         microseconds = context_sleep_limit(context, microseconds);
-        if (wait->stay == STAY_MARK)
-            context_leave(context);
-        port->ops->sleep(port, microseconds);
-        if (wait->stay == STAY_MARK && !come_in(wait))
+        if (!sleep_outside(wait, microseconds))
             return false;
         ready = was_helped(wait) || context_has_events(context);
     }
