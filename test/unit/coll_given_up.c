@@ -126,7 +126,6 @@ static void lost_without_leader(void **unused)
     }
     prepare(1, SHARED_BARRIER, NEXT);
     shared_start(&operation[1].machine);
-    shared_abandon(&operation[1].machine, PAMI_ERROR);
     pass_all();
     assert_int_equal(operation[1].result, running);
     arena_member_is_lost(arena, 2);
