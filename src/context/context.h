@@ -197,11 +197,12 @@ static inline struct context *context_from_handle(pami_context_t handle)
 }
 
 /*
- * The owner's mark that it is inside: its context_lock_self. Only the end of the process and the
- * beginning of sharing look at it from elsewhere: they set `guard`, make every thread pass a
- * barrier, and wait for the mark to go (E1 pairs with the acquiring loads in client_leave and
- * share.c); a plain store is all that an advance pays. Who waits is inside, except while it sleeps.
- * In a shared context the mark is only a hint: the gate decides.
+ * The owner's mark that it is inside: its context_lock_self. Only the end of the process, or of the
+ * context, and the beginning of sharing look at it from elsewhere: they set `guard`, make every
+ * thread pass a barrier, and wait for the mark to go (E1 pairs with the acquiring loads in
+ * client/contexts.c and share.c); a plain store is all that an advance pays. Who waits is inside,
+ * except while it sleeps, which `sleeps` tells. In a shared context the mark is only a hint: the
+ * gate decides.
  */
 static inline bool context_inside(const struct context *context)
 {

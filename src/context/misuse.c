@@ -55,7 +55,7 @@ void misuse_bury(struct context *context)
 {
     context->magic = MISUSE_DESTROYED;
     pthread_mutex_lock(&lock);
-    context->core = (struct client_core *)(void *)buried;
+    context->misuse.buried = buried; /* threads that leave an advance still look at the rest */
     buried = context;
     pthread_mutex_unlock(&lock);
 }

@@ -21,6 +21,7 @@ struct context;
 /* Which thread is inside an advance; part of every context, so that its layout is one. */
 struct misuse {
     atomic_uintptr_t inside;
+    struct context *buried; /* destroyed: the one before */
 };
 
 #ifdef PAMI_MISUSE_CHECKS

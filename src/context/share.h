@@ -27,7 +27,7 @@
 struct context;
 
 enum context_guard {
-    GUARD_CLOSING = 1, /* the process ends */
+    GUARD_CLOSING = 1, /* the process ends, or the context */
     GUARD_SHARED = 2,
 };
 

@@ -150,7 +150,7 @@ static bool is_nested(const struct context *context)
     return share_calls(context) || (context_inside(context) && !context_shared(context));
 }
 
-/* False: the time is over, or the process ends. */
+/* False: the time is over, or the context is closing. */
 static bool come_in(struct wait *wait)
 {
     struct context *context = wait->context;
@@ -184,7 +184,7 @@ static void go_out(struct wait *wait)
     wait->stay = STAY_OUTSIDE;
 }
 
-/* The end of the process waits for the gate. */
+/* Who closes the context waits for the gate. */
 static bool must_go(const struct wait *wait)
 {
     return wait->stay == STAY_GATE && (look_at_guard(wait->context) & GUARD_CLOSING) != 0;
@@ -210,7 +210,7 @@ static bool sleep_outside(struct wait *wait, uint64_t microseconds)
 {
     struct context *context = wait->context;
     struct port *port = context->ports[0];
-    bool inside = true;
+    bool inside;
 
     if (wait->stay != STAY_MARK) {
         port->ops->sleep(port, microseconds);
