@@ -16,6 +16,7 @@ static void peer_dead(struct ofi_slot *slot, uint32_t task, uint32_t life)
 
         if (ofi_task(link->path.endpoint) == task && !link->dead && link->life <= life) {
             link->dead = true;
+            link->served_since = 0;
             ofi_link_leaves(link);
         }
     }

@@ -277,25 +277,31 @@ static bool read_up(struct ofi_link *link)
 /*
  * Reads and writes through a context that has closed: its task's reception brings them on, as long
  * as it is asked to. They would go on when the context is created again, with memory that is in
- * other use. False: none is under way, or they do not get on, though they were looked after often
- * enough: a reception that has no processor for longer than the timeout is not to blame.
+ * other use. If its task is dead, the provider gives them back when it finds the end of their
+ * connection, behind what has come through that. False: none is under way, or they do not get on,
+ * though they were looked after often enough: who has no processor for longer than the timeout is
+ * not to blame.
  */
 static bool is_served(struct ofi_link *link)
 {
     const struct ofi_slot *slot = link->slot;
     uint64_t now;
 
-    if (likely(link->dead || !ofi_remotes_under_way(link))) {
+    if (likely(!ofi_remotes_under_way(link))) {
         link->served_since = 0;
         return false;
     }
     now = clock_now_ns();
+    if (link->served_since == 0 && link->dead)
+        ofi_sever(link, false);
     if (link->served_since == 0 || link->served_pieces != link->pieces) {
         link->served_since = now;
         link->served_pieces = link->pieces;
         link->served_beats = link->pulse.beats;
     }
-    if (!link->pulse.asked)
+    if (link->dead)
+        link->pulse.beats++;
+    else if (!link->pulse.asked)
         link->pulse.asked = reception_pulse(slot->device->reception, slot->endpoint,
                                             link->path.endpoint, false, NULL) == 0;
     return now - link->served_since < slot->device->peer_timeout_ms * UINT64_C(1000000) ||
@@ -322,6 +328,7 @@ static void end_link(struct ofi_link *link)
     ofi_link_set_ended(link, ofi_link_ended(link));
     link->used = link->back = false;
     link->lost = link->sent_units;
+    link->served_since = 0;
     if (link->dead) {
         ofi_link_forget(link);
         link->severing = !ofi_sever(link, false);

@@ -12,8 +12,9 @@
  *
  * What describes an access is used again for later ones.
  *
- * When the other end dies or the context goes, whoever waits for an access is told, or forgotten;
- * the access itself stays an orphan until the provider has given it back.
+ * When the other end dies and the provider does not give an access back in time, or the context
+ * goes, whoever waits for it is told, or forgotten; the access itself stays an orphan until it is
+ * given back.
  */
 #include <errno.h>
 #include <stddef.h>
