@@ -18,7 +18,8 @@
 #include "util/option.h"
 #include "util/yield.h"
 
-/* How long the end of the process, or of contexts, waits for other threads to leave an advance. */
+/* How long the end of the process waits for other threads to leave an advance. That of contexts
+ * waits at least as long, and as for peers. */
 #define LEAVE_ADVANCE_SECONDS 0.2
 
 /* What floors above give to a context. */
@@ -113,9 +114,9 @@ static void send_away(struct context *context, double end)
         yield_again(tries++);
 }
 
-static void send_all_away(struct client *client)
+static void send_all_away(struct client *client, double seconds)
 {
-    double end = clock_now() + LEAVE_ADVANCE_SECONDS;
+    double end = clock_now() + (seconds > LEAVE_ADVANCE_SECONDS ? seconds : LEAVE_ADVANCE_SECONDS);
 
     for (size_t i = 0; i < client->context_count; i++)
         atomic_fetch_or_explicit(&client->contexts[i]->guard, GUARD_CLOSING, memory_order_seq_cst);
@@ -135,7 +136,7 @@ void client_destroy_contexts(struct client *client)
     }
     async_finish(client);
     if (count != 0 && !client->core.simulated)
-        send_all_away(client);
+        send_all_away(client, seconds);
     /* All drain before the first goes: they may owe to one another. */
     if (count != 0)
         p2p_drain(client->contexts, count, seconds);

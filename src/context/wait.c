@@ -184,10 +184,10 @@ static void go_out(struct wait *wait)
     wait->stay = STAY_OUTSIDE;
 }
 
-/* Who closes the context waits for the gate. */
+/* Who closes the context waits until nobody is inside. */
 static bool must_go(const struct wait *wait)
 {
-    return wait->stay == STAY_GATE && (look_at_guard(wait->context) & GUARD_CLOSING) != 0;
+    return (look_at_guard(wait->context) & GUARD_CLOSING) != 0;
 }
 
 /* What the helper has done since may be what the program waits for. */

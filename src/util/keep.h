@@ -1,7 +1,7 @@
 /*
- * Memory that is used for one kind of things only: what one of them leaves becomes another one, and
- * is never given back. So who still looks at a thing that has just been destroyed, as a thread that
- * was about to use it, sees what it was at the end, or another one of the kind.
+ * Memory that is used for one kind of things only: what one of them leaves becomes another one, a
+ * second later at the earliest, and is never given back. So who still looks at a thing that has
+ * just been destroyed, as a thread that was about to use it, sees what it was at the end.
  *
  * Any thread.
  */
@@ -13,8 +13,8 @@
 
 struct keep {
     pthread_mutex_t lock;
-    size_t bytes; /* of a thing */
-    char *left;   /* by the last one; behind it, by the one before */
+    size_t bytes;       /* of a thing */
+    char *first, *last; /* what things have left, in that order */
 };
 
 #define KEEP_OF(type)                                                                              \

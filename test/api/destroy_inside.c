@@ -1,10 +1,13 @@
 /*
  * Contexts and clients are destroyed while threads of the program advance them all the time, or
- * wait for something there: these leave, and find that there is no context any more.
+ * wait for something there: these leave, and find that there is no context any more. A call that is
+ * being made ends, also where contexts are created again at once, and a callback comes to its end.
  *
  * Run: tasks=1,2 timeout=60
  * Run: tasks=2 nodes=2 timeout=60
  * Run: tasks=2 args=async timeout=60
+ * Run: tasks=2 args=again timeout=60
+ * Run: tasks=1 args=callback timeout=60
  */
 #include "api_test.h"
 
@@ -60,10 +63,85 @@ static void *wait_for_one(void *which)
     return NULL;
 }
 
+static atomic_bool begun, over;
+
 static pami_result_t for_ever(pami_context_t context, void *cookie)
 {
     (void)context, (void)cookie;
+    atomic_store(&begun, true);
     return PAMI_EAGAIN;
+}
+
+static pami_context_t shown;
+static atomic_size_t calls, returns;
+
+/* One call for each round, which has no end of its own. */
+static void *advance_each(void *rounds)
+{
+    for (size_t round = 1; round <= *(size_t *)rounds; round++) {
+        while (atomic_load(&calls) < round)
+            usleep(10);
+        CHECK_RESULT(PAMI_Context_advance(shown, SIZE_MAX), PAMI_EAGAIN);
+        atomic_store(&returns, round);
+    }
+    return NULL;
+}
+
+static void create_again(void)
+{
+    size_t rounds = 10;
+    pami_client_t client;
+    pami_context_t context;
+    pami_work_t work;
+    pthread_t thread;
+
+    CHECK_OK(PAMI_Client_create("destroy_inside", &client, NULL, 0));
+    CHECK_OK(PAMI_Context_createv(client, NULL, 0, &context, 1));
+    CHECK(pthread_create(&thread, NULL, advance_each, &rounds) == 0);
+    for (size_t round = 1; round <= rounds; round++) {
+        shown = context;
+        atomic_store(&begun, false);
+        CHECK_OK(PAMI_Context_post(context, &work, for_ever, NULL));
+        atomic_store(&calls, round);
+        while (!atomic_load(&begun))
+            usleep(100);
+        CHECK_OK(PAMI_Context_destroyv(&context, 1));
+        CHECK_OK(PAMI_Context_createv(client, NULL, 0, &context, 1));
+        while (atomic_load(&returns) < round)
+            usleep(100);
+    }
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK_OK(PAMI_Client_destroy(&client));
+}
+
+static pami_result_t take_time(pami_context_t context, void *cookie)
+{
+    atomic_store(&begun, true);
+    if (cookie != NULL)
+        PAMIX_Context_wait(context, 60000000);
+    else
+        usleep(700000);
+    atomic_store(&over, true);
+    return PAMI_SUCCESS;
+}
+
+static void destroy_beside_callback(void *waits)
+{
+    pami_client_t client;
+    pthread_t thread;
+    pami_work_t work;
+
+    CHECK_OK(PAMI_Client_create("destroy_inside", &client, NULL, 0));
+    CHECK_OK(PAMI_Context_createv(client, NULL, 0, contexts, CONTEXTS));
+    CHECK_OK(PAMI_Context_post(contexts[0], &work, take_time, waits));
+    atomic_store(&begun, false);
+    atomic_store(&over, false);
+    CHECK(pthread_create(&thread, NULL, advance_one, &contexts[0]) == 0);
+    while (!atomic_load(&begun))
+        usleep(100);
+    CHECK_OK(PAMI_Client_destroy(&client));
+    CHECK(atomic_load(&over));
+    CHECK(pthread_join(thread, NULL) == 0);
 }
 
 static void round_of(unsigned round, bool async)
@@ -100,6 +178,15 @@ int main(int argc, char **argv)
 #ifdef __SANITIZE_THREAD__
     test_skip("by the letter these are races");
 #endif
+    if (argc > 1 && strcmp(argv[1], "again") == 0) {
+        create_again();
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "callback") == 0) {
+        destroy_beside_callback(NULL);
+        destroy_beside_callback(&over);
+        return 0;
+    }
     for (unsigned round = 0; round < ROUNDS; round++)
         round_of(round, async);
     return 0;
