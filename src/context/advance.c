@@ -245,6 +245,13 @@ HOT static size_t idle(struct context *context, struct look *look, bool owned)
     return YIELD_PASSES;
 }
 
+/* Nobody lets us in: who keeps us out may wait for this processor. */
+static void turned_away(const struct client_core *core)
+{
+    if (++idle_passes >= core->spin_passes && core->yield != YIELD_NEVER)
+        yield_again(idle_passes);
+}
+
 /* A pass has found nothing. The counters of a shared context are another thread's. */
 static void note(struct context *context, struct look *look)
 {
@@ -303,8 +310,10 @@ HOT pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
             idle_passes = 0;
             return PAMI_SUCCESS;
         }
-        if (unlikely(events < 0))
+        if (unlikely(events < 0)) {
+            turned_away(context->core);
             break;
+        }
         note(context, &look);
         pass += idle(context, &look, true);
     }
@@ -368,9 +377,7 @@ static pami_result_t passes(pami_context_t handles[], size_t count, size_t maxim
             return PAMI_SUCCESS;
         }
         if (entered == NULL) {
-            /* Who keeps us out may wait for this processor. */
-            if (++idle_passes >= core->spin_passes && core->yield != YIELD_NEVER)
-                yield_again(idle_passes);
+            turned_away(core);
             break;
         }
         pass += idle(entered, &look, one == pass_owned);
