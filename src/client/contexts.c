@@ -60,6 +60,13 @@ static int make_context(struct client *client, uint32_t offset)
     return 0;
 }
 
+static void tell_devices(const struct client_core *core)
+{
+    for (size_t i = 0; i < core->device_count; i++)
+        if (core->devices[i]->ops->made != NULL)
+            core->devices[i]->ops->made(core->devices[i]);
+}
+
 static void detach(struct client *client, struct context *context)
 {
     trace_close(context, client->name, client->instance);
@@ -226,6 +233,7 @@ pami_result_t PAMI_Context_createv(pami_client_t handle, pami_configuration_t co
                              strerror(-error));
         }
     }
+    tell_devices(&client->core);
     for (size_t i = 0; i < ncontexts; i++)
         context[i] = client->contexts[i];
     return PAMI_SUCCESS;

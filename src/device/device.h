@@ -361,6 +361,10 @@ struct device_ops {
 
     /* What the device finds here, for a person. Opens nothing for good. NULL: nothing to say. */
     void (*explain)(struct bootstrap *bootstrap, device_explain_function *say, void *cookie);
+
+    /* All contexts of the client have been made, and the program is about to have them. May wait
+     * until others know of them. NULL: nothing to be done. */
+    void (*made)(struct device *device);
 };
 
 /* The devices that this library was built with, cheapest first, NULL at the end. */

@@ -3,15 +3,19 @@
  * than from them, by another client: what they send then is for the new contexts, whether the news
  * that the old ones have ended has come or not. Nothing of it is lost, and nothing that was sent to
  * the old ones comes; also when they are asked for the first time in a later life of theirs, and
- * when others wait to be sent to them.
+ * when others wait to be sent to them. A task that is stopped, and so does not hear of the new
+ * contexts, is waited for once and not for each of them.
  *
  * Run: tasks=3 timeout=60
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi" timeout=60
  * Run: tasks=3 nodes=3 env="PAMI_NETWORK=ofi" timeout=60
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi PAMI_OFI_CREDITS=4" timeout=60
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi PAMI_OFI_PROVIDER=tcp;ofi_rxm" timeout=60
+ * Run: tasks=2 nodes=2 args="stopped" env="PAMI_NETWORK=ofi PAMI_DRAIN_TIMEOUT=1" timeout=60
  */
 #include "api/api_test.h"
+
+#include <signal.h>
 
 enum {
     ID_WORD = 10,
@@ -19,14 +23,15 @@ enum {
     ID_FLOOD,
     LIVES = 24,
     CONTEXTS = 2,
+    MANY = 8,
     LARGE = 300000,
     FLOOD = 2000
 };
 
 static struct job job, steady; /* the contexts that come and go; those that stay */
 static size_t life;
-static size_t words[CONTEXTS], bulks[CONTEXTS], done, failed;
-static char bulk[CONTEXTS][LARGE];
+static size_t words[MANY], bulks[MANY], done, failed;
+static char bulk[MANY][LARGE];
 
 static void advance_steady(void)
 {
@@ -137,9 +142,50 @@ static void flood(void)
     }
 }
 
-int main(void)
+/* For longer than it would take to wait for it for each context. */
+static void stop(void)
+{
+    if (fork() == 0) {
+        sleep(MANY + 2);
+        kill(getppid(), SIGCONT);
+        _exit(0);
+    }
+    raise(SIGSTOP);
+}
+
+static void create_beside_stopped(void)
+{
+    double before;
+
+    job_create_client(&job, "told");
+    create(MANY);
+    for (size_t i = 0; i < MANY; i++)
+        test_send_immediate(job.context[i], job_endpoint(&job, !job.task, i), ID_WORD, &life,
+                            sizeof life, NULL, 0);
+    for (size_t i = 0; i < MANY; i++)
+        WAIT(&job, words[i] == 1);
+    job_barrier(&steady);
+    if (job.task == 1) {
+        stop();
+    } else {
+        test_sleep(0.5);
+        job_destroy_contexts(&job);
+        before = test_now();
+        create(MANY);
+        CHECK(test_now() - before < MANY / 2);
+    }
+    job_barrier(&steady);
+    job_destroy(&job);
+}
+
+int main(int argc, char **argv)
 {
     job_start(&steady, "steady", 1);
+    if (argc > 1 && strcmp(argv[1], "stopped") == 0) {
+        create_beside_stopped();
+        job_finish(&steady);
+        return 0;
+    }
     job_create_client(&job, "told");
     create(CONTEXTS);
     steady.advance_too = advance_job;

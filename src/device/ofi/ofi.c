@@ -166,6 +166,12 @@ static void ofi_explain(struct bootstrap *bootstrap, device_explain_function *sa
         say(cookie, why);
 }
 
+/* For all of them at once, as others hear of them at the same time, or do not. */
+static void ofi_made(struct device *base)
+{
+    reception_await(container_of(base, struct ofi_device, device)->reception);
+}
+
 const struct device_ops ofi_device_ops = {
     .name = "ofi",
     .description = "libfabric, between nodes",
@@ -192,4 +198,5 @@ const struct device_ops ofi_device_ops = {
     .tend = ofi_tend,
     .settled = ofi_settled,
     .explain = ofi_explain,
+    .made = ofi_made,
 };

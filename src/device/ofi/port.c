@@ -451,7 +451,6 @@ int ofi_port_open(struct device *base, const struct port_params *params, struct 
     pthread_mutex_unlock(&device->lock);
     set_port(slot, &port->port);
     reception_look_again(device->reception);
-    reception_await(device->reception);
     *out = &port->port;
     return 0;
 }
