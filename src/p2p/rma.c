@@ -253,9 +253,12 @@ static bool copy_at_once(const struct rma_call *call, struct peer *peer)
 
 static pami_result_t complete_gone(const struct rma_call *call)
 {
+    struct p2p *p2p = call->context->p2p;
+
     if (completion_reserve(&call->context->completions, 2) != 0)
         return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
-    fence_refused(call->context->p2p, call->rma->dest);
+    fence_refused(p2p, call->rma->dest);
+    p2p_no_peer(call->function, call->rma->dest, p2p, -EPIPE); /* the text, for the callbacks */
     context_complete(call->context, call->rma->done_fn, call->rma->cookie, PAMI_ERROR);
     context_complete(call->context, call->rdone_fn, call->rma->cookie, PAMI_ERROR);
     return PAMI_SUCCESS;

@@ -203,14 +203,16 @@ static const struct operation_ops rmw_ops = {
 __attribute__((noinline)) static pami_result_t no_peer(struct context *context,
                                                        const pami_rmw_t *rmw, int error)
 {
+    pami_result_t result;
+
     if (error == -EPIPE && completion_reserve(&context->completions, 1) != 0)
         error = -ENOMEM;
-    if (error == -EPIPE) {
-        fence_refused(context->p2p, rmw->dest);
-        context_complete(context, rmw->done_fn, rmw->cookie, PAMI_ERROR);
-        return PAMI_SUCCESS;
-    }
-    return p2p_no_peer("PAMI_Rmw", rmw->dest, context->p2p, error);
+    result = p2p_no_peer("PAMI_Rmw", rmw->dest, context->p2p, error);
+    if (error != -EPIPE)
+        return result;
+    fence_refused(context->p2p, rmw->dest);
+    context_complete(context, rmw->done_fn, rmw->cookie, PAMI_ERROR);
+    return PAMI_SUCCESS;
 }
 
 __attribute__((noinline)) static pami_result_t send_rmw(struct p2p *p2p, struct peer *peer,

@@ -1,8 +1,9 @@
 /*
  * A destination that has gone hides no other fault of a send: wrong arguments are refused as ever,
  * and only a send that is right in everything else is accepted and ends with an error by its
- * callbacks, once each, local_fn first. Of what has no callbacks the next fence tells, also when it
- * was the first contact with the destination.
+ * callbacks, once each, local_fn first. So do one-sided transfers and atomic operations, and the text
+ * of the error names the call. Of what has no callbacks the next fence tells, also when it was the
+ * first contact with the destination.
  *
  * Run: tasks=2
  * Run: tasks=2 nodes=2
@@ -119,6 +120,42 @@ static void right(pami_endpoint_t gone)
     CHECK_REFUSED(PAMI_Send_immediate(job.context[0], &send.send), PAMI_ERROR, "dest");
 }
 
+static void on_gone(pami_context_t context, void *cookie, pami_result_t result)
+{
+    const char *call = cookie;
+
+    CHECK_CALLBACK();
+    CHECK(context == job.context[0] && result == PAMI_ERROR);
+    if (strncmp(test_text(), call, strlen(call)) != 0 || strstr(test_text(), "has gone") == NULL)
+        FAIL("the text of %s is: %s", call, test_text());
+    events++;
+}
+
+static void right_transfers(pami_endpoint_t gone)
+{
+    static char is_put[] = "PAMI_Put: ", is_get[] = "PAMI_Get: ", is_rmw[] = "PAMI_Rmw: ";
+    static uint64_t word, value;
+    pami_rma_t rma = {.dest = gone, .bytes = 8, .cookie = is_put, .done_fn = on_gone};
+    pami_put_simple_t put = {.rma = rma, .addr = {&value, &word}, .put = {on_gone}};
+    pami_get_simple_t get = {.rma = rma, .addr = {&value, &word}};
+    pami_rmw_t rmw = {.dest = gone,
+                      .cookie = is_rmw,
+                      .done_fn = on_gone,
+                      .remote = &word,
+                      .value = &value,
+                      .operation = PAMI_ATOMIC_ADD,
+                      .type = PAMI_TYPE_UNSIGNED_LONG};
+
+    events = 0;
+    CHECK_OK(TEST_CALL(PAMI_Put(job.context[0], &put)));
+    WAIT(&job, events == 2);
+    get.rma.cookie = is_get;
+    CHECK_OK(TEST_CALL(PAMI_Get(job.context[0], &get)));
+    WAIT(&job, events == 3);
+    CHECK_OK(TEST_CALL(PAMI_Rmw(job.context[0], &rmw)));
+    WAIT(&job, events == 4);
+}
+
 static void on_fenced(pami_context_t context, void *cookie, pami_result_t result)
 {
     (void)context;
@@ -189,6 +226,7 @@ int main(void)
         job_linger(&job, 0.1); /* until it is known */
         wrong(gone);
         right(gone);
+        right_transfers(gone);
         CHECK_RESULT(fence(job.context[0], gone, true), PAMI_ERROR);
         silent(job.context[1], gone);
         silent(job.context[0], gone);
