@@ -520,7 +520,8 @@ pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context
 
 /*
  * fn runs from advance of the context when everything that it has started before, by itself or
- * through servers, is complete at its destination. PAMI_EAGAIN: servers are being stopped;
+ * through servers, is complete at its destination. It gets PAMI_ERROR where something is lost, and
+ * where a request has failed that has no callbacks. PAMI_EAGAIN: servers are being stopped;
  * PAMI_INVAL; PAMI_ENOMEM.
  */
 pami_result_t PAMIX_Servers_fence(pamix_servers_t servers, pami_context_t context,

@@ -34,6 +34,17 @@ struct fence {
     struct fence_part part[];
 };
 
+bool servers_take_loss(struct servers *servers, const struct context *context)
+{
+    bool any = false;
+
+    if (context != NULL)
+        return atomic_exchange(&servers->lost[context->offset], false);
+    for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++)
+        any = atomic_exchange(&servers->lost[i], false) || any;
+    return any;
+}
+
 static pami_result_t finish(pami_context_t context, void *cookie)
 {
     struct fence *fence = cookie;
@@ -42,6 +53,11 @@ static pami_result_t finish(pami_context_t context, void *cookie)
     /* Others have begun a fence before they could know that servers stop. */
     if (fence->closing && atomic_load(&fence->servers->fencing) != 0)
         return PAMI_EAGAIN;
+    if (servers_take_loss(fence->servers, fence->closing ? NULL : fence->context))
+        result = PAMI_ERROR;
+    if (result != PAMI_SUCCESS)
+        error_set(result, "%s: what servers had may be lost",
+                  fence->closing ? "PAMIX_Servers_stop" : "PAMIX_Servers_fence");
     if (fence->function != NULL)
         fence->function(context, fence->cookie, result);
     free(fence);

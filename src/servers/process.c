@@ -31,6 +31,39 @@
 #define CARRIED_BYTES 2048u
 #define HEADER_USUAL 256u
 
+/* A fence of one lane, or a stop. */
+struct process_fence {
+    struct lane_record record;
+    struct list link; /* in lane->fences: has begun */
+    struct servers *servers;
+    struct context *context;
+    pami_event_function function;
+    void *cookie;
+    pami_result_t result;
+    unsigned pending; /* parts: of each server, and of the context */
+    uint32_t number;  /* request->fence of what it is the first to wait for */
+    bool lost;        /* some of that */
+    bool stop;
+    pami_work_t work;
+};
+
+/* The fence behind it says so. */
+static void note_loss(const struct request *request)
+{
+    struct lane *lane = request->lane;
+    struct list *item;
+
+    list_for_each (item, &lane->fences) {
+        struct process_fence *fence = list_entry(item, struct process_fence, link);
+
+        if (fence->number == request->fence) {
+            fence->lost = true;
+            return;
+        }
+    }
+    lane_lost(lane);
+}
+
 /* ---- answers ---- */
 
 /* It is under way no more. */
@@ -62,28 +95,15 @@ static void on_answer(pami_context_t handle, void *cookie, const void *header, s
         return;
     }
     forget(request);
-    if (answer->result != PAMI_SUCCESS)
+    if (answer->result != PAMI_SUCCESS) {
         atomic_fetch_add_explicit(&request->server->failed, 1, memory_order_relaxed);
+        if (!request->wanted)
+            note_loss(request);
+    }
     request_end_here(request, (pami_result_t)answer->result);
 }
 
 /* ---- a server dies ---- */
-
-/* A fence of one lane, or a stop. */
-struct process_fence {
-    struct lane_record record;
-    struct list link; /* in lane->fences: has begun */
-    struct servers *servers;
-    struct context *context;
-    pami_event_function function;
-    void *cookie;
-    pami_result_t result;
-    unsigned pending; /* parts: of each server, and of the context */
-    uint32_t number;  /* request->fence of what it is the first to wait for */
-    bool lost;        /* some of that */
-    bool stop;
-    pami_work_t work;
-};
 
 /* A get that was begun again. */
 static void on_got(pami_context_t context, void *cookie, pami_result_t result)
@@ -114,23 +134,6 @@ static pami_result_t get_again(struct request *request)
     return PAMI_SUCCESS;
 }
 
-/* The fence behind it says so. */
-static void note_loss(const struct request *request)
-{
-    struct lane *lane = request->lane;
-    struct list *item;
-
-    list_for_each (item, &lane->fences) {
-        struct process_fence *fence = list_entry(item, struct process_fence, link);
-
-        if (fence->number == request->fence) {
-            fence->lost = true;
-            return;
-        }
-    }
-    atomic_store(&lane->servers->lost[lane->context->offset], true);
-}
-
 static void take_back(struct request *request)
 {
     pami_result_t result = request->kind == REQUEST_GET ? get_again(request) : PAMI_ERROR;
@@ -138,9 +141,10 @@ static void take_back(struct request *request)
     if (result != PAMI_SUCCESS)
         note_loss(request);
     forget(request);
-    request->server = NULL;
     if (result != PAMI_SUCCESS)
         request_fail(request, result);
+    else
+        request->server = NULL;
 }
 
 /* What it waits for at that server is lost, or has been begun again by the context. */
@@ -218,7 +222,6 @@ void process_lane_end(struct lane *lane)
         forget(request);
         request_free(request);
     }
-    atomic_store(&lane->servers->lost[lane->context->offset], false);
     atomic_fetch_sub(&lane->servers->under_way, lane->begun_again);
     /* Answers may still come when another lane has its place, of these servers or others. */
     lane->servers->core->server_generations[lane->context->offset] =
@@ -483,19 +486,6 @@ static void fence_less(pami_context_t context, void *cookie, pami_result_t resul
         copy.function(context, copy.cookie, copy.result);
 }
 
-/* Was anything lost before, that no fence has told? */
-static bool take_loss(const struct process_fence *fence)
-{
-    atomic_bool *lost = fence->servers->lost;
-    bool any = false;
-
-    if (!fence->stop)
-        return atomic_exchange(&lost[fence->context->offset], false);
-    for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++)
-        any = atomic_exchange(&lost[i], false) || any;
-    return any;
-}
-
 /* The context's own part comes last: it has begun again what servers had that are known to be
  * dead. */
 static void fence_launch(struct process_fence *fence, struct lane *lane)
@@ -503,7 +493,7 @@ static void fence_launch(struct process_fence *fence, struct lane *lane)
     pami_result_t result;
 
     fence->number = lane->next_fence++;
-    fence->lost = take_loss(fence);
+    fence->lost = servers_take_loss(fence->servers, fence->stop ? NULL : fence->context);
     list_push_back(&lane->fences, &fence->link);
     for (unsigned i = 0; i < fence->servers->count; i++) {
         struct request *request = request_new(lane, REQUEST_FENCE);

@@ -22,10 +22,46 @@
 
 /* ---- the way back ---- */
 
+static pami_endpoint_t dest_of(const struct request *request)
+{
+    switch (request->kind) {
+    case REQUEST_PUT:
+        return request->call.put.rma.dest;
+    case REQUEST_GET:
+        return request->call.get.rma.dest;
+    default:
+        return request->call.send.send.dest;
+    }
+}
+
+/* Whoever has found the failure is another thread, or a process. */
+static void say_why(const struct request *request, pami_result_t result)
+{
+    static const char *const what[] = {
+        [REQUEST_PUT] = "put",
+        [REQUEST_GET] = "get",
+        [REQUEST_SEND] = "message",
+        [REQUEST_IMMEDIATE] = "message",
+    };
+    const struct server *server = request->server;
+    pami_endpoint_t dest;
+
+    if (likely(result == PAMI_SUCCESS) || server == NULL || request->kind == REQUEST_FENCE)
+        return;
+    dest = dest_of(request);
+    error_set(result, "communication server %u: %s to endpoint %u of task %u: %s",
+              (unsigned)(server - server->servers->server), what[request->kind], dest,
+              endpoint_task(dest),
+              SERVERS_LOAD(server->dead) != 0 ? "the server has died"
+              : result == PAMI_ENOMEM         ? "out of memory"
+                                              : "failed, or its destination has gone");
+}
+
 static pami_result_t run_event(pami_context_t context, void *cookie)
 {
     const struct request_event *event = cookie;
 
+    say_why(event->request, event->result);
     if (event->function != NULL)
         event->function(context, event->request->cookie, event->result);
     return PAMI_SUCCESS;
@@ -36,6 +72,7 @@ static pami_result_t run_last_event(pami_context_t context, void *cookie)
     struct request_event event = *(struct request_event *)cookie;
     void *user = event.request->cookie;
 
+    say_why(event.request, event.result);
     request_free(event.request);
     if (event.function != NULL)
         event.function(context, user, event.result);
@@ -68,6 +105,7 @@ void request_first_here(struct request *request, pami_result_t result)
     pami_event_function function = first->function;
 
     first->function = NULL;
+    say_why(request, result);
     if (function != NULL)
         function(request->lane->context, request->cookie, result);
 }
@@ -96,6 +134,8 @@ static void event_came(struct request_event *event, pami_result_t result)
     }
     if (result != PAMI_SUCCESS && last)
         servers_count(&server->failed, 1);
+    if (result != PAMI_SUCCESS && !request->wanted)
+        lane_lost(request->lane);
     if (last && !request->wanted)
         request_return(request);
     else if (last)

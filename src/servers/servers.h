@@ -240,7 +240,8 @@ struct servers {
     struct model *model; /* what has been measured; NULL: nothing */
     atomic_size_t bytes_least, bytes_most, split;
     _Atomic(struct lane *) lanes[ENDPOINT_OFFSETS_MAX];
-    /* By context: puts or sends went with a process, which its next fence tells, or the stop. */
+    /* By context: something is lost that no callback tells of, or went with a process, which its
+     * next fence tells, or the stop. */
     atomic_bool lost[ENDPOINT_OFFSETS_MAX];
     pami_context_t contexts[ENDPOINT_OFFSETS_MAX];
     struct server *server;
@@ -307,6 +308,15 @@ pami_result_t request_start(struct request *request, struct context *context);
 
 /* It could not be started: as if it had ended with `result`. */
 void request_fail(struct request *request, pami_result_t result);
+
+/* No callback of the program's tells that something of the lane has failed. Any thread. */
+static inline void lane_lost(const struct lane *lane)
+{
+    atomic_store(&lane->servers->lost[lane->offset], true);
+}
+
+/* Was anything lost that no fence has told: of the context, or NULL, a stop: of any? */
+bool servers_take_loss(struct servers *servers, const struct context *context);
 
 /* A server process has answered: by the first of two callbacks, which is run unless it has been; by
  * the last one. The owner. */

@@ -511,7 +511,23 @@ static void other_handles(void)
     }
 }
 
-/* An operation that the server's context refuses is reported by the callback, once. */
+static void on_fenced(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context;
+    *(pami_result_t *)cookie = result;
+}
+
+static pami_result_t fence(void)
+{
+    pami_result_t result = PAMI_EAGAIN;
+
+    CHECK_OK(TEST_CALL(PAMIX_Servers_fence(servers, job.context[0], on_fenced, &result)));
+    WAIT_WITH(advance_own(&workers[0]), result != PAMI_EAGAIN);
+    return result;
+}
+
+/* An operation that the server's context refuses is reported by the callback, once; where there is
+ * none, by the next fence. */
 static void failure(void)
 {
     struct expect expect = {.worker = &workers[0]};
@@ -526,8 +542,14 @@ static void failure(void)
     if (result == PAMI_SUCCESS) {
         WAIT_WITH(advance_own(&workers[0]), expect.first == 1);
         result = expect.result;
+        CHECK(strstr(test_text(), "get to endpoint 2147483647") != NULL);
     }
     CHECK(result == PAMI_INVAL);
+    CHECK_RESULT(fence(), PAMI_SUCCESS);
+    get.rma.done_fn = NULL;
+    if (TEST_CALL(PAMIX_Servers_get(servers, job.context[0], &get, 0)) == PAMI_SUCCESS)
+        CHECK_RESULT(fence(), PAMI_ERROR);
+    CHECK_RESULT(fence(), PAMI_SUCCESS);
     memory_free(local);
 }
 

@@ -1,6 +1,7 @@
 /*
  * An ordered message that finds no memory on its way to a server process is refused: the context
- * does not send it by itself, ahead of those that wait at the server.
+ * does not send it by itself, ahead of those that wait at the server. A put in pieces of which only
+ * the first finds memory is under way; where no callback tells that, the next fence does.
  *
  * Run: tasks=1 servers=1
  */
@@ -16,10 +17,13 @@ int main(void)
 
 enum {
     MESSAGE_ID = 7,
-    LONG = 400 /* bytes of a header: more than requests and their messages have room for */
+    LONG = 400, /* bytes of a header: more than requests and their messages have room for */
+    PIECE = 4096,
+    PUTS = 200 /* more requests than there is memory for at first */
 };
 
 extern void *__libc_malloc(size_t bytes);
+extern void *__libc_memalign(size_t alignment, size_t bytes);
 
 static struct job job;
 static pamix_servers_t servers;
@@ -35,6 +39,15 @@ __attribute__((visibility("default"))) void *malloc(size_t bytes)
         return NULL;
     }
     return __libc_malloc(bytes);
+}
+
+__attribute__((visibility("default"))) void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    if (left != SIZE_MAX && left-- == 0) {
+        refused++;
+        return NULL;
+    }
+    return __libc_memalign(alignment, bytes);
 }
 
 static void on_message(pami_context_t context, void *cookie, const void *header,
@@ -56,15 +69,10 @@ static pami_result_t send(size_t header_bytes)
         PAMIX_Servers_send_immediate(servers, job.context[0], &message, PAMIX_SERVERS_ORDERED));
 }
 
-int main(void)
+static void ordered(void)
 {
     pami_result_t result;
 
-    job_start(&job, "servers_memory", 1);
-    test_dispatch(job.context[0], MESSAGE_ID, on_message, NULL, test_ordered());
-    server_pids_find(&pids);
-    servers = servers_make(&job, 0, 0, NULL);
-    CHECK_OK(PAMIX_Servers_start(servers));
     server_pids_signal(&job, &pids, 0, 1, SIGSTOP);
     CHECK_OK(send(1));
     for (size_t which = 0;; which++) {
@@ -85,6 +93,67 @@ int main(void)
     server_pids_signal(&job, &pids, 0, 1, SIGCONT);
     WAIT(&job, count == 2);
     CHECK(received[0] == 1 && received[1] == LONG);
+}
+
+static void on_end(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context;
+    *(pami_result_t *)cookie = result;
+}
+
+static pami_result_t put(char *from, char *to, size_t bytes)
+{
+    pami_put_simple_t call = {.rma = {.dest = job_endpoint(&job, 0, 0), .bytes = bytes},
+                              .addr = {from, to}};
+
+    return TEST_CALL(PAMIX_Servers_put(servers, job.context[0], &call, 0));
+}
+
+/* `before`: requests that take memory before, as every put takes that of two. Returns the puts
+ * that have begun and are not whole. */
+static size_t pieces(size_t before)
+{
+    char *from = servers_memory(&job, 2 * PIECE), *to = servers_memory(&job, PUTS * 2 * PIECE);
+    pami_result_t results[PUTS], ended = PAMI_OTHER;
+    size_t halves = 0;
+
+    memset(from, 1, 2 * PIECE);
+    server_pids_signal(&job, &pids, 0, 1, SIGSTOP);
+    for (size_t i = 0; i < before; i++)
+        CHECK_OK(put(from, to, 8));
+    for (size_t i = 0; i < PUTS; i++) {
+        left = 0;
+        results[i] = put(from, to + i * 2 * PIECE, 2 * PIECE);
+        left = SIZE_MAX;
+        CHECK(results[i] == PAMI_SUCCESS || results[i] == PAMI_ENOMEM);
+    }
+    server_pids_signal(&job, &pids, 0, 1, SIGCONT);
+    SERVERS_REQUEST(job_advance(&job),
+                    PAMIX_Servers_fence(servers, job.context[0], on_end, &ended));
+    WAIT(&job, ended != PAMI_OTHER);
+    for (size_t i = 0; i < PUTS; i++)
+        halves += results[i] == PAMI_SUCCESS && !test_all(to + i * 2 * PIECE, 2 * PIECE, 1);
+    CHECK_SIZE(ended, halves != 0 ? PAMI_ERROR : PAMI_SUCCESS);
+    CHECK_OK(PAMIX_Mem_free(job.client, from));
+    CHECK_OK(PAMIX_Mem_free(job.client, to));
+    return halves;
+}
+
+int main(void)
+{
+    pamix_servers_policy_t policy;
+
+    job_start(&job, "servers_memory", 1);
+    test_dispatch(job.context[0], MESSAGE_ID, on_message, NULL, test_ordered());
+    server_pids_find(&pids);
+    servers = servers_make(&job, 0, 0, NULL);
+    CHECK_OK(PAMIX_Servers_start(servers));
+    ordered();
+    policy = servers_policy(servers);
+    policy.active = 1;
+    policy.split = PIECE;
+    CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
+    CHECK(pieces(0) + pieces(1) != 0);
     servers_end(&job, &servers);
     job_finish(&job);
     return 0;
