@@ -151,6 +151,19 @@ static void fill_typed(void *to, const struct packet *packet)
     type_pack(to, &typed->cursor, packet->head.payload_bytes, typed->function, typed->cookie);
 }
 
+/* Data that lie in one piece are sent from there. */
+static void take_typed(struct typed_source *typed, struct packet *packet)
+{
+    if (typed->function == PAMI_DATA_COPY)
+        packet->payload = type_cursor_whole(&typed->cursor, packet->head.payload_bytes);
+    else
+        packet->payload = NULL;
+    if (packet->payload != NULL)
+        return;
+    packet->fill = fill_typed;
+    packet->fill_state = typed;
+}
+
 static bool has_units(const struct send *send)
 {
     return send->typed != NULL && send->typed->function != PAMI_DATA_COPY;
@@ -189,10 +202,8 @@ static void packet_take(const struct send *send, struct packet *packet, size_t r
 
         packet->head.payload_bytes = (uint16_t)part;
         packet->payload = send->data + offset;
-        if (send->typed != NULL) {
-            packet->fill = fill_typed;
-            packet->fill_state = send->typed;
-        }
+        if (send->typed != NULL && part != 0)
+            take_typed(send->typed, packet);
     }
 }
 
@@ -208,6 +219,8 @@ static int submit(struct p2p *p2p, struct send *send, struct packet *packet)
     context_unbar(p2p->context, before);
 
     if (error == 0) {
+        if (send->typed != NULL && packet->fill == NULL)
+            type_cursor_step(&send->typed->cursor, packet->head.payload_bytes);
         send->sent += (size_t)packet->head.header_bytes + packet->head.payload_bytes;
         p2p->packets++;
     }

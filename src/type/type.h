@@ -167,6 +167,21 @@ static inline size_t type_cursor_next(struct type_cursor *cursor, void **piece, 
     return bytes;
 }
 
+/* Where the next `bytes` (> 0) lie if they are in one piece, else NULL. Stays before them. */
+static inline void *type_cursor_whole(struct type_cursor *cursor, size_t bytes)
+{
+    if (cursor->left == 0 && !type_cursor_refill(cursor))
+        return NULL;
+    return cursor->left < bytes ? NULL : (void *)cursor->at;
+}
+
+/* Step over what that has found. */
+static inline void type_cursor_step(struct type_cursor *cursor, size_t bytes)
+{
+    cursor->at += bytes;
+    cursor->left -= bytes;
+}
+
 /* Whether the first `bytes` data bytes of both, applied at one base, lie at the same places. */
 bool type_same_places(const struct type *one, const struct type *other, size_t bytes);
 

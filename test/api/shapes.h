@@ -32,6 +32,7 @@ static const struct shape shapes[] = {
     {"gap in front", {{8, 40}, {8, 16}}, 64, 8},
     {"single bytes", {{1, 0}, {1, 3}, {2, 5}, {4, 8}}, 13, 1},
     {"large blocks", {{4096, 0}, {4096, 5000}}, 10000, 128},
+    {"more than a packet", {{24000, 0}, {8, 24016}}, 24032, 8},
     {"interleaved instances", {{8, 0}, {8, 36}}, 24, 4},
 };
 

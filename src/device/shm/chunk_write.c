@@ -8,29 +8,35 @@
 #include "util/gauge.h"
 #include "util/stream.h"
 
-/* Bodies from here on may go past the cache. */
+/* Payloads from here on may go past the cache. */
 #define STREAM_LEAST 2048u
 
-void chunk_write(struct chunk *chunk, const struct packet *packet, struct gauge *gauge)
+void chunk_write(const struct chunk_pool *pool, struct chunk *chunk, const struct packet *packet,
+                 struct gauge *gauge)
 {
     uint32_t payload = packet->head.payload_bytes;
+    const char *from = packet->payload;
     struct packet front = *packet;
     uint64_t start;
     char *to;
 
-    if (payload < STREAM_LEAST || packet->fill != NULL) {
+    if (payload < STREAM_LEAST) {
         packet_write_body(chunk->data, packet);
         return;
     }
     front.head.payload_bytes = 0;
     packet_write_body(chunk->data, &front);
     to = chunk->data + packet_body_bytes(&front.head);
+    if (packet->fill != NULL) {
+        packet->fill(pool->gathered, packet);
+        from = pool->gathered;
+    }
     if (gauge_pays(gauge)) {
-        stream_copy(to, packet->payload, payload);
+        stream_copy(to, from, payload);
         return;
     }
     start = clock_ticks();
-    memcpy(to, packet->payload, payload);
+    memcpy(to, from, payload);
     if (chunk->uses > 1 && gauge_measures(gauge))
         gauge_note(gauge, clock_ticks() - start, payload);
 }

@@ -201,7 +201,7 @@ static int send_in_chunk(struct shm_path *path, const struct packet *packet)
         return refused(path);
     }
     path->filling = packet->fill != NULL;
-    chunk_write(chunk, packet, &port->chunk_gauge);
+    chunk_write(&port->chunks, chunk, packet, &port->chunk_gauge);
     path->filling = false;
     shm_head_write(slot, &packet->head, path->mark);
     slot->chunk = (uint64_t)((char *)chunk - port->device->segment->base);
