@@ -9,7 +9,11 @@
 #include <string.h>
 
 #include "coll/shared/shared.h"
+#include "util/minmax.h"
 #include "util/stream.h"
+
+/* What is not plain is gathered in pieces that stay in the cache. */
+#define GATHER_BYTES 16384u
 
 /* ---- data ---- */
 
@@ -250,17 +254,48 @@ static void copy_far(const struct shared_machine *machine, char *slot, const cha
         gauge_note(gauge, clock_ticks() - start, bytes);
 }
 
+/*
+ * The same for data that are not plain. They are gathered beside the slot: that stores more than the
+ * data, and all of it would wait behind the stores that fetch lines of the slot.
+ */
+static void gather_far(const struct shared_machine *machine, char *slot,
+                       const struct message_place *place, uint64_t bytes)
+{
+    char *gathered = machine->arena->shared->scratch[1];
+    struct type_cursor cursor;
+    const char *whole;
+
+    type_cursor_init(&cursor, place->type, place->address, place->offset);
+    whole = type_cursor_whole(&cursor, bytes);
+    if (whole != NULL) {
+        copy_far(machine, slot, whole, bytes);
+        return;
+    }
+    while (bytes != 0) {
+        uint64_t step = smaller(bytes, GATHER_BYTES);
+
+        type_pack(gathered, &cursor, step, PAMI_DATA_COPY, NULL);
+        copy_far(machine, slot, gathered, step);
+        slot += step;
+        bytes -= step;
+    }
+}
+
 /* From the source into the own slot. */
 void shared_fill_slot(const struct shared_machine *machine, uint32_t block, uint64_t offset,
                       uint64_t bytes, char *slot)
 {
     const struct area_map *send = &machine->call.send;
+    struct message_place place;
 
-    if (bytes < machine->arena->shared->stream_bytes || !shared_is_plain(send)) {
+    if (bytes < machine->arena->shared->stream_bytes) {
         read_map(send, block, offset, bytes, slot);
-        return;
+    } else if (shared_is_plain(send)) {
+        copy_far(machine, slot, shared_data_at(send, block, offset), bytes);
+    } else {
+        place = area_place(send, block, offset);
+        gather_far(machine, slot, &place, bytes);
     }
-    copy_far(machine, slot, shared_data_at(send, block, offset), bytes);
 }
 
 static void post_nothing(struct shared_machine *machine, uint64_t index)
