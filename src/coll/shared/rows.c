@@ -255,8 +255,8 @@ static void copy_far(const struct shared_machine *machine, char *slot, const cha
 }
 
 /*
- * The same for data that are not plain. They are gathered beside the slot: that stores more than the
- * data, and all of it would wait behind the stores that fetch lines of the slot.
+ * The same for data that are not plain. They are gathered beside the slot: that stores more than
+ * the data, and all of it would wait behind the stores that fetch lines of the slot.
  */
 static void gather_far(const struct shared_machine *machine, char *slot,
                        const struct message_place *place, uint64_t bytes)

@@ -39,12 +39,11 @@ int chunk_pool_init(struct chunk_pool *pool, struct segment *segment, uint32_t o
         .inbox = segment_inbox(segment, segment->self, offset),
         .first = (char *)segment_chunk(segment, segment->self, offset, 0),
         .free = calloc(count, sizeof(*pool->free)),
-        .sent = calloc(count, sizeof(*pool->sent)),
-        .gathered = malloc(segment->layout.chunk_bytes),
+        .sent = malloc(count * sizeof(*pool->sent) + segment->layout.chunk_bytes),
         .count = count,
     };
     pool->touched = pool->inbox->chunks;
-    if (pool->free == NULL || pool->sent == NULL || pool->gathered == NULL) {
+    if (pool->free == NULL || pool->sent == NULL) {
         chunk_pool_finish(pool);
         return -ENOMEM;
     }
@@ -62,10 +61,8 @@ void chunk_pool_finish(struct chunk_pool *pool)
     pool->inbox->chunks = pool->touched;
     free(pool->free);
     free(pool->sent);
-    free(pool->gathered);
     pool->free = NULL;
     pool->sent = NULL;
-    pool->gathered = NULL;
 }
 
 /* Move all that came back from `sent` to `free`. */

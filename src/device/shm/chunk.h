@@ -33,8 +33,7 @@ struct chunk_pool {
     char *first;         /* chunk 0 */
     uint32_t *free;      /* stack */
     uint32_t free_count;
-    char *gathered; /* a body on its way into a chunk */
-    uint32_t *sent; /* ring of those with receivers, oldest first */
+    uint32_t *sent; /* ring of those with receivers, oldest first; room for a body behind it */
     uint32_t sent_head, sent_count;
     uint32_t count;
     uint32_t touched; /* no other ones have ever been used: pages come when they are looked at */
@@ -58,9 +57,9 @@ void chunk_reclaim(struct chunk_pool *pool, uint32_t endpoint);
 
 /*
  * A packet's body into a chunk that was got for it. The lines of a chunk that has been used are in
- * its last reader's cache: where fetching them is dear, a large body goes past the cache. What is to
- * be gathered is gathered beside the chunk, as that stores more than the data, and all of it would
- * wait behind the stores that fetch lines.
+ * its last reader's cache: where fetching them is dear, a large body goes past the cache. What is
+ * to be gathered is gathered beside the chunk, as that stores more than the data, and all of it
+ * would wait behind the stores that fetch lines.
  */
 void chunk_write(const struct chunk_pool *pool, struct chunk *chunk, const struct packet *packet,
                  struct gauge *gauge);

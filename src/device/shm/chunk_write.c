@@ -28,8 +28,8 @@ void chunk_write(const struct chunk_pool *pool, struct chunk *chunk, const struc
     packet_write_body(chunk->data, &front);
     to = chunk->data + packet_body_bytes(&front.head);
     if (packet->fill != NULL) {
-        packet->fill(pool->gathered, packet);
-        from = pool->gathered;
+        packet->fill(pool->sent + pool->count, packet);
+        from = (const char *)(pool->sent + pool->count);
     }
     if (gauge_pays(gauge)) {
         stream_copy(to, from, payload);
