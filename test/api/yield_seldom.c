@@ -13,7 +13,8 @@
 
 enum {
     SPIN = 4096, /* more than the passes before the first yield */
-    PASSES = 8000
+    PASSES = 8000,
+    RESTS = PASSES / 8 / 100 + 1 /* at most: where others run, one yield in a hundred is a sleep */
 };
 
 static size_t yields;
@@ -39,7 +40,7 @@ int main(void)
     idle(&job, SPIN);
     yields = 0;
     idle(&job, PASSES);
-    CHECK(yields >= PASSES / 8 - 1 && yields <= PASSES / 8 + 1);
+    CHECK(yields >= PASSES / 8 - 1 - RESTS && yields <= PASSES / 8 + 1);
     job_finish(&job);
     return 0;
 }
