@@ -323,7 +323,7 @@ static int join_job(struct client *client)
         return error;
     core->network = core->bootstrap->nodes > 1 && !network_by_segment(core->bootstrap);
     core->yield = client_yield_policy(client);
-    core->spin_passes = client_spin_passes(core->yield);
+    core->spin_passes = client_spin_passes(core);
     core->spread = client_spreads(client) ? client_spread : NULL;
     return 0;
 }

@@ -80,7 +80,7 @@ void stats_print(const struct context *context);
 /* topology.c */
 unsigned client_hwthreads(void);
 enum yield_policy client_yield_policy(const struct client *client);
-uint32_t client_spin_passes(enum yield_policy policy);
+uint32_t client_spin_passes(const struct client_core *core); /* with yield and network set */
 
 /* client_core.spread: the calling thread moves to the processor whose turn it is by the numbers of
  * its task and context, from where it may go anywhere again. */
