@@ -184,7 +184,7 @@ void *PAMIX_Mem_local_address(pami_client_t client, pami_task_t task, const void
 static __inline__ void *PAMIX_Mem_cast(const pamix_heap_view_t *view, const void *remote,
                                        size_t bytes)
 {
-    uint64_t offset = (uint64_t)(uintptr_t)remote - view->remote;
+    uint64_t offset = (uintptr_t)remote - view->remote;
 
     if (offset >= view->bytes || bytes > view->bytes - offset)
         return NULL;
