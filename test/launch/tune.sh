@@ -116,9 +116,14 @@ run 1 "$tune" --quick -n 2 --types barrier -o more
 rmdir more.new
 run 0 env PAMI_NETWORK=ofi "$tune" --quick -n 2 --types barrier -o more # lines for nodes would differ
 lacks err 'already'
+has err 'more.part is of other settings'
 echo 'pami_tune of another machine' >more.part
 run 0 "$tune" --quick -n 2 --types barrier -o more
-lacks err 'already'
+has err 'more.part is of other settings'
+echo precious >more.part
+run 1 "$tune" --quick -n 2 --types barrier -o more
+has err 'more.part: is in the way'
+[ "$(cat more.part)" = precious ] || complain 'a file that is no part has been replaced'
 
 echo '# one table for all, whoever has it'
 cat >ring <<'END'

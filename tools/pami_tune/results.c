@@ -162,17 +162,26 @@ static void drop_unfinished(struct results *results)
     results->count = kept;
 }
 
-static bool read_part(struct results *results, const char *heading)
+/* 1: it goes on; 0: there is none, or one of other settings; -1: that is no part at all. */
+static int read_part(struct results *results, const char *heading)
 {
     FILE *file = fopen(results->path, "re");
     char line[512];
-    bool ours;
+    int ours = 0;
 
     if (file == NULL)
-        return false;
-    ours = fgets(line, sizeof(line), file) != NULL && strcspn(line, "\n") == strlen(heading) &&
-           strncmp(line, heading, strlen(heading)) == 0;
-    while (ours && fgets(line, sizeof(line), file) != NULL)
+        return 0;
+    if (fgets(line, sizeof(line), file) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        if (strcmp(line, heading) == 0)
+            ours = 1;
+        else if (strncmp(line, heading, strcspn(heading, " ") + 1) != 0)
+            ours = -1;
+        else
+            fprintf(stderr, "pami_tune: %s is of other settings; all is measured anew\n",
+                    results->path);
+    }
+    while (ours == 1 && fgets(line, sizeof(line), file) != NULL)
         take_line(results, line);
     fclose(file);
     drop_unfinished(results);
@@ -181,7 +190,7 @@ static bool read_part(struct results *results, const char *heading)
 
 int results_open(struct results *results, const char *output, const char *heading, bool again)
 {
-    bool goes_on;
+    int goes_on;
 
     memset(results, 0, sizeof(*results));
     if (snprintf(results->path, sizeof(results->path), "%s.part", output) >=
@@ -189,7 +198,11 @@ int results_open(struct results *results, const char *output, const char *headin
         fprintf(stderr, "pami_tune: %s: %s\n", output, strerror(ENAMETOOLONG));
         return 1;
     }
-    goes_on = !again && read_part(results, heading);
+    goes_on = again ? 0 : read_part(results, heading);
+    if (goes_on < 0) {
+        fprintf(stderr, "pami_tune: %s: is in the way, and none of pami_tune's\n", results->path);
+        return 1;
+    }
     results->part = fopen(results->path, goes_on ? "ae" : "we");
     if (results->part == NULL) {
         fprintf(stderr, "pami_tune: %s: %s\n", results->path, strerror(errno));
