@@ -26,10 +26,6 @@
 #include "util/cpu.h"
 #include "util/option.h"
 
-#ifndef PAMI_VERSION_TEXT
-#define PAMI_VERSION_TEXT "unknown"
-#endif
-
 struct section {
     const char *name;
     const char *description;
@@ -348,7 +344,7 @@ static int read_arguments(int argc, char **argv)
             return EXIT_SUCCESS;
         }
         if (strcmp(argv[i], "--version") == 0) {
-            printf("pami_info (libpami) %s\n", PAMI_VERSION_TEXT);
+            puts("pami_info (libpami) " PAMI_VERSION_TEXT);
             return EXIT_SUCCESS;
         }
         if (take_question(argv, &i, &count))

@@ -18,10 +18,6 @@
 
 #include "util/option.h"
 
-#ifndef PAMI_VERSION_TEXT
-#define PAMI_VERSION_TEXT "unknown"
-#endif
-
 enum {
     ID_PING = 1,
     ID_PONG,
@@ -416,7 +412,7 @@ static int parse(int argc, char **argv)
             return printed();
         }
         if (strcmp(option, "--version") == 0) {
-            printf("pami_perf (libpami %s)\n", PAMI_VERSION_TEXT);
+            puts("pami_perf (libpami) " PAMI_VERSION_TEXT);
             return printed();
         }
         if (strcmp(option, "--calibrate") == 0) {

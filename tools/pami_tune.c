@@ -225,7 +225,7 @@ static int parse(int argc, char **argv, struct settings *settings)
             return printed();
         }
         if (strcmp(argv[i], "--version") == 0) {
-            printf("pami_tune (libpami) %s\n", PAMI_VERSION_TEXT);
+            puts("pami_tune (libpami) " PAMI_VERSION_TEXT);
             return printed();
         }
         if (is_of_algorithms(argv[i]))

@@ -52,4 +52,4 @@ for tool in "$perf --help" "$perf --version" "$BUILD/bin/pami_tune --help" \
     grep -q 'written\|cannot write' <<<"$output" || fail "$tool does not say that nothing was written"
 done
 "$perf" --help | grep -q -- --calibrate || fail "--help"
-"$perf" --version | grep -q libpami || fail "--version"
+"$perf" --version | grep -q '^pami_perf (libpami) [0-9]' || fail "--version"
