@@ -231,8 +231,10 @@ $(BUILD)/test/lib/%.so: test/lib/%.c $(wildcard src/bootstrap/pmix_abi.h) $(BUIL
 	$(call say,LD,$@) mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden \
 	    -shared -pthread -Isrc $(WARNINGS) $(FABRIC_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -ldl
 
-# For use from the build tree; `make install` writes another one.
-$(pc): pami.pc.in $(BUILD)/commands
+# For use from the build tree, wherever that has been moved to; `make install` writes another one.
+pc_here = $(filter 2,$(shell grep -cFxs -e 'prefix=$(abspath $(BUILD))' \
+              -e 'includedir=$(abspath include)' $(pc)))
+$(pc): pami.pc.in $(BUILD)/commands $(if $(pc_here),,always)
 	mkdir -p $(@D)
 	$(call fill_pc,$(abspath $(BUILD)),$(abspath $(BUILD)/lib),$(abspath include),$@)
 

@@ -25,6 +25,13 @@ grep 'pami-ofi.so: libfabric is missing' "$work/said" ||
     { echo "FAILED: nothing is said about libfabric"; exit 1; }
 [ -x build/bin/pamirun ] && [ -f build/lib/libpami.so.0 ]
 
+# A tree that was built and then moved, or copied, is used from where it is now.
+mv "$PWD" "$work/moved"
+cd "$work/moved"
+make -s CFLAGS=-O0 FABRIC_LIBS= lib >"$work/said"
+! grep CC "$work/said" && grep -q "^prefix=$(pwd -P)/build\$" build/lib/pkgconfig/pami.pc ||
+    { echo "FAILED: a tree that was moved names another place"; exit 1; }
+
 # What tests cannot be built without is no reason for all to fail.
 make -n tests FABRIC_LIBS= CMOCKA_LIBS= >"$work/shown"
 ! grep -E 'lcmocka|test/fuzz/ofi_|test/unit/util_' "$work/shown" ||
