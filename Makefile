@@ -161,11 +161,11 @@ all_c       := $(sort $(wildcard $(foreach d,src/*/ src/*/*/ include/ include/pa
 all: lib tools examples tests benches ## build everything (the default)
 lib: $(shared) $(links) $(static) $(modules) $(pc) ## build the libraries only
 	$(if $(FABRIC_LIBS),,$(call say,SKIP,pami-ofi.so: libfabric is missing; try `make deps`))
-tools: $(tools)
-examples: $(examples)
-tests: $(tests) $(stand_ins)
+tools: $(tools) ## build the tools
+examples: $(examples) ## build the examples
+tests: $(tests) $(stand_ins) ## build the tests
 	$(if $(CMOCKA_LIBS),,$(call say,SKIP,test/unit: cmocka is missing; try `make deps`))
-benches: $(benches)
+benches: $(benches) ## build the benchmarks
 
 # Objects depend on the commands that make them: other flags, or another compiler, rebuild.
 commands := $(strip $(compile) | $(link) | $(LIBS) | $(FABRIC_CFLAGS) $(FABRIC_LIBS))
@@ -297,7 +297,7 @@ ucx_peers   = $(if $(shell $(PKG_CONFIG) --exists ucx && echo yes),\
                   $(patsubst %,$(BUILD)/bench/peer/%,$(filter ucx_%,$(peer_names))))
 peer_flags  = -std=gnu11 -D_GNU_SOURCE -pthread $(WARNINGS) $(CPPFLAGS) $(CFLAGS) -Ibench -Isrc
 ifneq ($(filter peers bench,$(MAKECMDGOALS)),)
-peers: $(mpi_peers) $(ucx_peers)
+peers: $(mpi_peers) $(ucx_peers) ## build those of other libraries, where these are installed
 endif
 
 $(BUILD)/bench/peer/%.openmpi: bench/peer/%.c $(wildcard bench/*.h bench/peer/*.h)
