@@ -144,9 +144,6 @@ bool am_is_over(const struct am *am, uint64_t identity);
 /* It waits behind those that do; or no more, and is in no list. */
 void am_part_wait(struct am_part *part, struct am_row *row);
 void am_part_wait_no_more(struct am_part *part);
-/* From advance: runs what is ready and drops what is over. Where there is no memory for that,
- * am_sweep tries again. */
-void am_settle_soon(struct am *am);
 
 /* am.c */
 void am_run_ready(struct am *am);

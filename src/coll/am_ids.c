@@ -118,6 +118,20 @@ struct am_row *am_row_get(struct am *am, uint64_t identity, uint64_t id)
     return row;
 }
 
+static void settle_later(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)result;
+    am_run_ready(cookie);
+    am_drop_over(cookie);
+}
+
+/* From advance: runs what is ready and drops what is over. Where there is no memory for that,
+ * am_sweep tries again. */
+static void settle_soon(struct am *am)
+{
+    am->late = context_complete(am->context, settle_later, am, PAMI_SUCCESS) != 0;
+}
+
 int am_set(struct group *group, uint64_t id, pami_dispatch_callback_function fn, void *cookie)
 {
     struct am *am = group->context->am;
@@ -131,7 +145,7 @@ int am_set(struct group *group, uint64_t id, pami_dispatch_callback_function fn,
     row->cookie = cookie;
     if (!list_empty(&row->held) && list_empty(&row->ready)) {
         list_push_back(&am->ready, &row->ready);
-        am_settle_soon(am);
+        settle_soon(am);
     }
     return 0;
 }
@@ -177,7 +191,7 @@ void am_part_wait(struct am_part *part, struct am_row *row)
         return;
     }
     list_push_back(&ids->am->ready, &row->ready);
-    am_settle_soon(ids->am);
+    settle_soon(ids->am);
 }
 
 void am_part_wait_no_more(struct am_part *part)
@@ -200,18 +214,6 @@ void am_part_wait_no_more(struct am_part *part)
     else if (part->counted != 0)
         message_held_less(ids->am->context, part->counted);
     part->counted = 0;
-}
-
-static void settle_later(pami_context_t context, void *cookie, pami_result_t result)
-{
-    (void)context, (void)result;
-    am_run_ready(cookie);
-    am_drop_over(cookie);
-}
-
-void am_settle_soon(struct am *am)
-{
-    am->late = context_complete(am->context, settle_later, am, PAMI_SUCCESS) != 0;
 }
 
 /* ---- groups ---- */
@@ -252,7 +254,7 @@ void am_group_closed(struct group *group)
         list_remove(&row->ready);
     }
     set_over(ids);
-    am_settle_soon(am);
+    settle_soon(am);
 }
 
 size_t am_sweep(struct context *context)
@@ -262,7 +264,7 @@ size_t am_sweep(struct context *context)
     size_t done = 0;
 
     if (am->late) {
-        am_settle_soon(am);
+        settle_soon(am);
         done += !am->late;
     }
     list_for_each_safe (item, following, &am->waiting) {

@@ -140,8 +140,8 @@ void hierarchy_add(struct build *build, struct group *group, struct collective *
                       collective);
 }
 
-void hierarchy_add_leaders(struct build *build, struct group *leaders,
-                           struct collective *collective)
+/* The same among leaders, by the row that this hierarchy has for them. */
+static void add_leaders(struct build *build, struct group *leaders, struct collective *collective)
 {
     if (build->aggregated)
         hierarchy_add_row(build, leaders, algorithm_find(collective->type, "Aggregated"),
@@ -232,7 +232,7 @@ static void link_barrier(struct build *build, const struct collective *from)
     if (levels->leaders[0] != NULL) {
         struct collective among = hierarchy_like(from, PAMI_XFER_BARRIER, 0);
 
-        hierarchy_add_leaders(build, levels->leaders[0], &among);
+        add_leaders(build, levels->leaders[0], &among);
     }
     if (!build_is_alone(build))
         hierarchy_broadcast(build, levels->local, &token, 0);
@@ -253,7 +253,7 @@ static void link_allreduce(struct build *build, const struct collective *from)
             hierarchy_replace(&among.send, &among.recv);
             among.in_place = true;
         }
-        hierarchy_add_leaders(build, levels->leaders[0], &among);
+        add_leaders(build, levels->leaders[0], &among);
     }
     if (!build_is_alone(build))
         hierarchy_broadcast(build, levels->local, from, 0);
@@ -294,7 +294,7 @@ static void link_reduce_elsewhere(struct build *build, const struct collective *
     part.receives = part.in_place = false;
     if (!build_is_alone(build))
         hierarchy_replace(&part.send, &scratch);
-    hierarchy_add_leaders(build, way->leaders, &part);
+    add_leaders(build, way->leaders, &part);
 }
 
 /* To the root, which is given what the other domains have. */
@@ -314,7 +314,7 @@ static void link_reduce_direct(struct build *build, const struct collective *fro
         hierarchy_replace(&part.send, &part.recv);
         part.in_place = true;
     }
-    hierarchy_add_leaders(build, way->leaders, &part);
+    add_leaders(build, way->leaders, &part);
 }
 
 /* The leader collects from the others, and the root from all of its domain. */
@@ -329,7 +329,7 @@ static void link_reduce_by_leader(struct build *build, const struct collective *
         part.receives = true;
         part.in_place = false;
         hierarchy_replace(&part.recv, &scratch);
-        hierarchy_add_leaders(build, way->leaders, &part);
+        add_leaders(build, way->leaders, &part);
     }
     part = hierarchy_like(from, PAMI_XFER_REDUCE, way->index);
     if (way->leaders != NULL)

@@ -71,10 +71,6 @@ void hierarchy_add(struct build *build, struct group *group, struct collective *
 void hierarchy_add_row(struct build *build, struct group *group, const struct algorithm *row,
                        struct collective *collective);
 
-/* The same among leaders, by the row that this hierarchy has for them. */
-void hierarchy_add_leaders(struct build *build, struct group *leaders,
-                           struct collective *collective);
-
 /* Add a link that only does something here. */
 void hierarchy_act(struct build *build, void (*run)(void *cookie), void *cookie);
 
