@@ -29,7 +29,9 @@ fails() {
 # 5: EIO, 11: EAGAIN, 12: ENOMEM, 22: EINVAL, 24: EMFILE, 61: ENODATA, 107: ENOTCONN, 125: ECANCELED
 fails 2 getinfo:1:1:61:1 cq:1:1:22:1 mr:1:0:12:1 insert:1:1:12:1 send:20:40:11:1 \
     inject:3:50:11:1 recv:140:20:11:1 read:1:0:11:1 read:3:1:5:1 readdone:3:0:125:1 cqread:50:1:5:1
-fails 0 insert:1:1:22:1 send:7:1:5:1 inject:5:1:5:1 sent:30:1:107:1 came:40:1:5:1 recv:140:0:11:1
+# Some of what is injected or comes is a report of what has been read, which may be lost, so those
+# fail more than once.
+fails 0 insert:1:1:22:1 send:7:1:5:1 inject:5:20:5:1 sent:30:1:107:1 came:40:5:5:1 recv:100:0:11:1
 # The task has no context then: that is all that it is told.
 fails 1 domain:1:1:12:1 av:1:1:12:1 endpoint:1:1:24:1 enable:1:1:12:1 getname:1:1:22:1
 finish

@@ -127,7 +127,8 @@ void ofi_link_announce(struct ofi_link *link)
     slot->changing = slot->changing || link->unannounced;
 }
 
-/* 0; -ENOMEM: the same again, when there is memory; or -EIO: it counts as dead. */
+/* 0; -ENOMEM: the same again, when there is memory; or -EIO: it counts as dead. The reception sees
+ * to that, and meanwhile the name may come once more: nothing is sent even if that is accepted. */
 int ofi_link_address(struct ofi_link *link, const struct ofi_name *name)
 {
     int cancel = ofi_enter();
@@ -142,6 +143,7 @@ int ofi_link_address(struct ofi_link *link, const struct ofi_name *name)
     if (count == -FI_ENOMEM)
         return -ENOMEM;
     log_error("ofi: the address of endpoint %u is not accepted", link->path.endpoint);
+    link->broken = true;
     reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
     return -EIO;
 }
