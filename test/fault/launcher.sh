@@ -16,7 +16,7 @@ for delay in 0 0.003 0.006 0.01 0.015 0.02 0.03 0.05 0.1 0.2 0.3; do
     wait $pid 2>/dev/null
     tries=0
     # Of a process that ends its environment goes before its sockets.
-    while [ -n "$(marked $$.$jobs)$(sockets_of $pid)" ] && [ $tries -lt 100 ]; do
+    while [ -n "$(marked $$.$jobs)$(sockets_of $pid)" ] && [ $tries -lt $((100 * factor)) ]; do
         sleep 0.02
         tries=$((tries + 1))
     done

@@ -25,9 +25,9 @@ check() {
 }
 export pids=$scratch/pids
 
-child='sleep 50 & echo $! >>$pids'
+child='sleep 1000 & echo $! >>$pids'
 ignoring='bash -c "trap \"\" TERM HUP INT; echo \$\$ >>$pids; while :; do sleep 0.05; done" &'
-session='setsid bash -c "echo \$\$ >>$pids; exec sleep 50" &'
+session='setsid bash -c "echo \$\$ >>$pids; exec sleep 1000" &'
 daemon='setsid bash -c "trap \"\" TERM; bash -c \"echo \\\$\\\$ >>$pids; while :; do sleep 0.05; done\" & exit" &'
 settle='until [ $(wc -l <$pids) -ge 3 ]; do sleep 0.02; done'
 
@@ -37,15 +37,15 @@ check 0 3 "$ignoring $settle"
 check 0 3 "$session $settle"
 check 0 3 "$daemon $settle"
 start=$(now)
-run 0 "$pamirun" -n 3 bash -c 'sleep 50 & exit 0'
+run 0 "$pamirun" -n 3 bash -c 'sleep 1000 & exit 0'
 within 5000 "$start"
 
 echo '# a task fails'
-check 5 3 "$child; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 50"
-check 5 3 "$ignoring $settle; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 50"
-check 5 3 "$session $settle; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 50"
-check 5 3 "$daemon $settle; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 50"
-check 124 6 "$session $child; sleep 50" --timeout 5
+check 5 3 "$child; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 1000"
+check 5 3 "$ignoring $settle; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 1000"
+check 5 3 "$session $settle; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 1000"
+check 5 3 "$daemon $settle; [ \$PMI_RANK = 0 ] && $settle && exit 5; sleep 1000"
+check 124 6 "$session $child; sleep 1000" --timeout $((5 * factor))
 
 echo '# a filter may finish what it has'
 run 0 "$pamirun" -n 2 bash -c 'exec > >(sleep 0.3; sed s/^/filtered-/); echo word'
@@ -72,9 +72,9 @@ wait $job 2>/dev/null
 await gone $list
 
 echo '# what was there before'
-sleep 30 &
+sleep 1000 &
 before=$!
-run 0 bash -c 'sleep 30 & echo $! >'"$scratch/own"'; exec "$@"' - "$pamirun" -n 2 bash -c 'sleep 50 & exit 0'
+run 0 bash -c 'sleep 1000 & echo $! >'"$scratch/own"'; exec "$@"' - "$pamirun" -n 2 bash -c 'sleep 1000 & exit 0'
 gone $before && complain 'an unrelated process was ended'
 own=$(cat "$scratch/own")
 gone "$own" && complain "a process that pamirun's process had started before was ended"
@@ -83,8 +83,8 @@ wait $before 2>/dev/null
 
 # So many that the job's own are not among the first ones.
 for count in 80 300; do
-    run 0 bash -c 'for i in $(seq "$1"); do sleep 60 & echo $!; done >"$2"; exec "${@:3}"' - $count \
-        "$scratch/own" "$pamirun" -n 2 bash -c 'sleep 50 & exit 0'
+    run 0 bash -c 'for i in $(seq "$1"); do sleep 1000 & echo $!; done >"$2"; exec "${@:3}"' - $count \
+        "$scratch/own" "$pamirun" -n 2 bash -c 'sleep 1000 & exit 0'
     for own in $(cat "$scratch/own"); do
         gone "$own" && complain "one of $count processes from before was ended"
         kill "$own"

@@ -7,12 +7,12 @@
 . "$(dirname "$0")/functions"
 
 raw=$build/test/launch/pmi_raw
-"$pamirun" -n 2 sleep 30 2>"$scratch/beside.err" &
+"$pamirun" -n 2 sleep 1000 2>"$scratch/beside.err" &
 beside=$!
 start=$(now)
 for seed in $(seq 1 60); do
     what="pmi_raw --fuzz $seed"
-    timeout -k 1 10 "$pamirun" -n 3 "$raw" --fuzz "$seed" >"$scratch/out" 2>"$scratch/err"
+    timeout -k 1 $((10 * factor)) "$pamirun" -n 3 "$raw" --fuzz "$seed" >"$scratch/out" 2>"$scratch/err"
     status=$?
     [ $status = 0 ] || [ $status = 1 ] || complain "status $status"
     [ $status = 0 ] || grep -q -e "does not keep to the PMI protocol" -e "has aborted the job" "$scratch/err" ||

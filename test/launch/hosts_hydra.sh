@@ -32,14 +32,14 @@ messages "${over[@]}" -n 4
 run 7 "${over[@]}" -n 4 "$job" --abort 7
 start=$(now)
 what='a task dies'
-timeout --foreground -k 2 20 "${over[@]}" -n 4 "$job" --die 9 >"$scratch/out" 2>"$scratch/err"
+timeout --foreground -k 2 $((20 * factor)) "${over[@]}" -n 4 "$job" --die 9 >"$scratch/out" 2>"$scratch/err"
 status=$? # 9, or 255 when a proxy trips over the end
 [ $status = 9 ] || [ $status = 255 ] || complain "status $status"
 within 5000 "$start"
 # Other nodes only get SIGUSR1, which ends who does not expect it.
 start=$(now)
 what='no clean-up'
-timeout --foreground -k 2 20 "${over[@]}" -disable-auto-cleanup -n 4 "$job" --die 9 \
+timeout --foreground -k 2 $((20 * factor)) "${over[@]}" -disable-auto-cleanup -n 4 "$job" --die 9 \
     >"$scratch/out" 2>"$scratch/err"
 [ $? != 124 ] || complain 'does not end'
 within 10000 "$start"
@@ -49,7 +49,7 @@ printf '#!/bin/sh\ntrap "" USR1\nexec "%s" --die 9\n' "$job" >"$scratch/ignores"
 chmod +x "$scratch/ignores"
 start=$(now)
 what='no clean-up, the signal ignored'
-JOB_GOES_ON=1 PAMI_BOOTSTRAP_TIMEOUT=6 timeout --foreground -k 2 40 "${over[@]}" -disable-auto-cleanup \
+JOB_GOES_ON=1 PAMI_BOOTSTRAP_TIMEOUT=6 timeout --foreground -k 2 $((40 * factor)) "${over[@]}" -disable-auto-cleanup \
     -n 4 "$scratch/ignores" >"$scratch/out" 2>"$scratch/err"
 [ $? != 124 ] || complain 'does not end'
 has out 'task 0 survives'

@@ -32,7 +32,7 @@ ends 7 "${over[@]}" -n 4 "$job" --abort 7
 SAME_NAME=1 run 0 "${over[@]}" -n 4 "$job" --print
 [ "$(grep -c 'node ./2 local' "$scratch/out")" = 4 ] || complain 'not two nodes'
 
-messages "$scratch/agent" nodeA timeout --foreground -k 1 60 mpirun.openmpi --oversubscribe \
+messages "$scratch/agent" nodeA timeout --foreground -k 1 $((60 * factor)) mpirun.openmpi --oversubscribe \
     --mca plm_rsh_agent "$scratch/agent" --mca oob_tcp_if_include 10.77.0.0/24 \
     --host nodeA:2,nodeB:2 -n 4
 

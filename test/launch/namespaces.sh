@@ -39,8 +39,8 @@ done
 echo '# the whole job in a namespace, with the /proc of another one'
 run 0 unshare $apart "$pamirun" -n 3 "$build/test/api/last_thread"
 # pamirun is process 2 here: what /proc shows as children of a process 2 are none of its own.
-beside='"$0" -n 2 sh -c "(setsid sleep 60 &); sleep 0.5" & job=$!
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 61 & done
+beside='"$0" -n 2 sh -c "(setsid sleep 1000 &); sleep 0.5" & job=$!
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 1000 & done
     wait $job; echo "status $?, $(jobs -r | wc -l) go on" >&2'
 run 0 unshare $apart bash -c "$beside" "$pamirun"
 has err 'status 0, 12 go on'

@@ -53,7 +53,7 @@ what='a long line'
 echo '# a reader that goes away, or never reads'
 start=$(now)
 what='head'
-timeout 10 "$pamirun" -n 2 --tag sh -c 'yes' 2>/dev/null | head -n 3 >"$scratch/out"
+timeout $((10 * factor)) "$pamirun" -n 2 --tag sh -c 'yes' 2>/dev/null | head -n 3 >"$scratch/out"
 [ "$(wc -l <"$scratch/out")" = 3 ] || complain 'not three lines'
 within 5000 "$start"
 mkfifo "$scratch/pipe"
@@ -104,19 +104,19 @@ run 0 sh -c 'ulimit -S -n 64; exec "$0" -n 100 --tag sh -c "ulimit -n"' "$pamiru
 echo '# standard input'
 for task in 0 2; do
     what="--stdin $task"
-    seq 1 5 | timeout 10 "$pamirun" -n 3 --tag --stdin $task sh -c 'cat' >"$scratch/out" 2>"$scratch/err"
+    seq 1 5 | timeout $((10 * factor)) "$pamirun" -n 3 --tag --stdin $task sh -c 'cat' >"$scratch/out" 2>"$scratch/err"
     is out "$(seq 1 5 | sed "s/^/[$task] /")"
 done
 what='--stdin none'
-seq 1 5 | timeout 10 "$pamirun" -n 2 --stdin none cat >"$scratch/out" 2>"$scratch/err"
+seq 1 5 | timeout $((10 * factor)) "$pamirun" -n 2 --stdin none cat >"$scratch/out" 2>"$scratch/err"
 is out ''
 what='default'
-echo word | timeout 10 "$pamirun" -n 2 cat >"$scratch/out" 2>"$scratch/err"
+echo word | timeout $((10 * factor)) "$pamirun" -n 2 cat >"$scratch/out" 2>"$scratch/err"
 is out word
 what='closed streams'
-timeout 10 "$pamirun" -n 2 "$build/test/unit/bootstrap_job" <&- >&- 2>&-
+timeout $((10 * factor)) "$pamirun" -n 2 "$build/test/unit/bootstrap_job" <&- >&- 2>&-
 [ $? = 0 ] || complain 'fails'
-timeout 10 "$pamirun" -n 2 --tag sh -c 'echo x' <&- >&-
+timeout $((10 * factor)) "$pamirun" -n 2 --tag sh -c 'echo x' <&- >&-
 [ $? = 0 ] || complain 'fails with --tag'
 
 finish

@@ -7,7 +7,7 @@
 
 command -v prterun >/dev/null || { echo 'skip: no prterun'; exit 77; }
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
-prterun=(timeout --foreground -k 1 15 prterun --map-by :oversubscribe)
+prterun=(timeout --foreground -k 1 $((15 * factor)) prterun --map-by :oversubscribe)
 "${prterun[@]}" -n 2 true >/dev/null 2>&1 || { echo 'skip: prterun cannot start two tasks here'; exit 77; }
 job=$build/test/unit/bootstrap_job
 for tasks in 1 2 5; do

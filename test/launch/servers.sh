@@ -41,11 +41,11 @@ has err 'pamirun --servers'
 
 echo '# they end with the job'
 start=$(now)
-run 124 "$pamirun" -n 1 --servers 2 --timeout 0.5 sleep 50
+run 124 "$pamirun" -n 1 --servers 2 --timeout 0.5 sleep 1000
 within 5000 "$start"
 for signal in TERM KILL; do
     what="pamirun that gets $signal"
-    "$pamirun" -n 1 --servers 2 sleep 50 2>"$scratch/err" &
+    "$pamirun" -n 1 --servers 2 sleep 1000 2>"$scratch/err" &
     job=$!
     pids=$(server_pids "$job" 2)
     kill -"$signal" "$job"

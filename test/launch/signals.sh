@@ -39,7 +39,7 @@ for signal in HUP USR1 USR2 TERM QUIT INT; do
 done
 for signal in HUP:129 INT:130 QUIT:131 TERM:143 USR1:138; do
     start=$(now)
-    begin 3 "ulimit -c 0; echo ready; exec sleep 50"
+    begin 3 "ulimit -c 0; echo ready; exec sleep 1000"
     kill -"${signal%:*}" "$job"
     end "${signal#*:}"
     within 3000 "$start"
@@ -59,7 +59,7 @@ end 143
 [ "$(grep -c inner "$scratch/out")" = 2 ] || complain 'the inner process was not told once'
 inner='trap "echo inner; sleep 0.1; exit" TERM; echo ready; while :; do sleep 0.02; done'
 export inner # an orphan in a session of its own, whose leader lives
-begin 1 'setsid bash -c "(bash -c \"\$inner\" &); sleep 50; :" & wait'
+begin 1 'setsid bash -c "(bash -c \"\$inner\" &); sleep 1000; :" & wait'
 kill -TERM "$job"
 end 143
 [ "$(grep -c inner "$scratch/out")" = 1 ] || complain 'the orphan was not told once'
@@ -137,15 +137,15 @@ type_keys() {
         sleep 0.2
         printf "$keys"
         sleep 1
-    } | timeout -k 2 20 script -qefc "$2" /dev/null >"$scratch/out" 2>"$scratch/err"
+    } | timeout -k 2 $((20 * factor)) script -qefc "$2" /dev/null >"$scratch/out" 2>"$scratch/err"
     status=$?
 }
 export scratch pamirun
-type_keys '\003' '"$pamirun" -n 2 bash -c "touch $scratch/ready; exec sleep 50"'
+type_keys '\003' '"$pamirun" -n 2 bash -c "touch $scratch/ready; exec sleep 1000"'
 [ $status = 130 ] || complain "Ctrl-C: status $status"
 type_keys 'some words\n\004' 'touch $scratch/ready; "$pamirun" -n 2 --stdin 1 sh -c "read a; echo \$PMI_RANK \$a"; exit 0'
 has out '1 some words'
-type_keys '\034' '"$pamirun" -n 2 bash -c "ulimit -c 0; touch $scratch/ready; exec sleep 50"'
+type_keys '\034' '"$pamirun" -n 2 bash -c "ulimit -c 0; touch $scratch/ready; exec sleep 1000"'
 [ $status = 131 ] || complain "Ctrl-\\: status $status"
 type_keys '' 'touch $scratch/ready; "$pamirun" -n 2 sh -c "test -t 1 && echo terminal"'
 [ "$(grep -c terminal "$scratch/out")" = 2 ] || complain 'output is no terminal'
@@ -171,7 +171,7 @@ echo "PS1='ready '" >"$scratch/rc"
     printf "\\004"
     await eval "[ \$(grep -c ready $scratch/out) = 3 ]"
     echo exit
-} 2>/dev/null | timeout -k 2 20 script -qefc "bash --rcfile $scratch/rc -i" /dev/null \
+} 2>/dev/null | timeout -k 2 $((20 * factor)) script -qefc "bash --rcfile $scratch/rc -i" /dev/null \
     >"$scratch/out" 2>"$scratch/err"
 shown 2 "typed words" || complain "no echo of what was typed"
 

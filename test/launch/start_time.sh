@@ -17,7 +17,7 @@ for tasks in 1 2 16 64 256; do
         [ -n "$best" ] && [ $best -lt $took ] || best=$took
     done
     echo "# $tasks tasks: first fence after $best us (best of 5)"
-    [ $best -lt $(((100 + tasks * 10) * 1000 * ${TEST_FACTOR:-1})) ] || complain "too slow: $best us"
+    [ $best -lt $(((100 + tasks * 10) * 1000 * factor)) ] || complain "too slow: $best us"
 done
 for tasks in 2 16; do
     run 0 "$pamirun" -n $tasks "$job" --fences 200

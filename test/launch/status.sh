@@ -8,7 +8,7 @@
 # fail_one STATUS TASKS TASK ACTION: one task does something, all others sleep.
 fail_one() {
     run "$1" "$pamirun" -n "$2" bash -c \
-        "if [ \$PMI_RANK = $3 ]; then sleep 0.1; $4; fi; exec sleep 100"
+        "if [ \$PMI_RANK = $3 ]; then sleep 0.1; $4; fi; exec sleep 1000"
 }
 
 echo '# good ends'
@@ -61,7 +61,7 @@ run 5 "$pamirun" "$scratch/script"
 
 echo '# time limit'
 start=$(now)
-run 124 "$pamirun" -n 3 --timeout 0.3 sleep 100
+run 124 "$pamirun" -n 3 --timeout 0.3 sleep 1000
 has err 'time limit of 0.3 s'
 within 3000 "$start"
 run 0 "$pamirun" --timeout 0 true
@@ -70,7 +70,7 @@ run 3 "$pamirun" --timeout 10 sh -c 'exit 3'
 start=$(now)
 run 124 "$pamirun" -n 2 --timeout 0.2 bash -c 'trap "" TERM INT; while :; do sleep 0.05; done'
 within 4000 "$start"
-run 124 "$pamirun" --timeout 0.2 --keep-going sleep 100
+run 124 "$pamirun" --timeout 0.2 --keep-going sleep 1000
 
 echo '# tasks that will not end: asked, then made to'
 start=$(now)
@@ -80,7 +80,7 @@ run 7 "$pamirun" -n 2 bash -c '[ $PMI_RANK = 1 ] && until [ -e '"$scratch/trappe
     trap "echo asked; exit 99" TERM; touch '"$scratch/trapped"'; while :; do sleep 0.05; done'
 is out asked
 start=$(now)
-run 7 "$pamirun" -n 2 bash -c '[ $PMI_RANK = 1 ] && sleep 0.3 && exit 7; kill -STOP $$; sleep 100'
+run 7 "$pamirun" -n 2 bash -c '[ $PMI_RANK = 1 ] && sleep 0.3 && exit 7; kill -STOP $$; sleep 1000'
 within 3000 "$start"
 
 echo '# abort by PMI'
@@ -89,13 +89,13 @@ init='cmd=init pmi_version=1 pmi_subversion=1'
 for code in 1:1 7:7 200:200 256:255 -1:255 0:0 x:1; do
     start=$(now)
     run "${code#*:}" "$pamirun" -n 3 sh -c \
-        "if [ \$PMI_RANK = 2 ]; then exec $raw '$init' '<' 'cmd=abort exitcode=${code%:*}' '!'; fi; exec sleep 100"
+        "if [ \$PMI_RANK = 2 ]; then exec $raw '$init' '<' 'cmd=abort exitcode=${code%:*}' '!'; fi; exec sleep 1000"
     has err 'task 2 (pid '
     has err 'has aborted the job'
     within 3000 "$start"
 done
 run 7 "$pamirun" "$raw" 'cmd=abort exitcode=7' # and ends before it is ended, with another status
-run 9 "$pamirun" -n 2 --keep-going sh -c "if [ \$PMI_RANK = 0 ]; then exec $raw 'cmd=abort exitcode=9'; fi; exec sleep 100"
+run 9 "$pamirun" -n 2 --keep-going sh -c "if [ \$PMI_RANK = 0 ]; then exec $raw 'cmd=abort exitcode=9'; fi; exec sleep 1000"
 
 echo '# abort by a program'
 for keep in '' --keep-going; do
@@ -109,7 +109,7 @@ done
 echo '# broken sessions'
 for line in hello 'key=1' 'cmd' '=1' '' 'cmd=get_maxes' "$(printf '\001')" "cmd=init $(printf '%9000s' x)"; do
     start=$(now)
-    run 1 "$pamirun" -n 3 sh -c 'if [ $PMI_RANK = 1 ]; then exec "$0" "$1" "<" "!"; fi; exec sleep 100' "$raw" "$line"
+    run 1 "$pamirun" -n 3 sh -c 'if [ $PMI_RANK = 1 ]; then exec "$0" "$1" "<" "!"; fi; exec sleep 1000' "$raw" "$line"
     has err 'task 1 (pid '
     has err 'does not keep to the PMI protocol'
     is out "$(grep -a '^cmd=protocol_error rc=-1' "$scratch/out")"

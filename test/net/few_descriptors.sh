@@ -13,7 +13,7 @@ worked=0
 told=0
 for ((few = 12; few < 100 && worked < 3; few += 3)); do
     what="$few descriptors"
-    timeout --foreground -k 2 $limit "$pamirun" -n 3 --nodes 3 sh -c "ulimit -n $few && exec \"\$0\"" \
+    timeout --foreground -k 2 $((limit * factor)) "$pamirun" -n 3 --nodes 3 sh -c "ulimit -n $few && exec \"\$0\"" \
         "$build/test/api/coll_calls" >"$scratch/out" 2>"$scratch/err"
     case $? in
     0) worked=$((worked + 1)) ;;

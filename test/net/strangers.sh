@@ -18,12 +18,12 @@ for i in 1 2; do
         >"$scratch/job.$i" 2>&1 &
     jobs[i]=$!
 done
-for _ in $(seq 600); do
+for _ in $(seq $((600 * factor))); do
     [ "$(grep -s streaming "$scratch"/job.? | wc -l)" = 4 ] && break
     sleep 0.1
 done
 on 1 "ss -Hltn" >"$scratch/listeners"
-timeout 120 bash -c "$(declare -f on); scratch=$scratch; on 1 $build/test/net/garbage 10.77.0.1 1" \
+timeout $((120 * factor)) bash -c "$(declare -f on); scratch=$scratch; on 1 $build/test/net/garbage 10.77.0.1 1" \
     >"$scratch/out" 2>"$scratch/err" || complain 'somebody took a stranger for one of the job'
 touch "$scratch/stop"
 for i in 1 2; do
