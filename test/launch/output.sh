@@ -58,7 +58,7 @@ timeout $((10 * factor)) "$pamirun" -n 2 --tag sh -c 'yes' 2>/dev/null | head -n
 within 5000 "$start"
 mkfifo "$scratch/pipe"
 # shellcheck disable=SC2217
-sleep 20 <"$scratch/pipe" &
+sleep 1000 <"$scratch/pipe" &
 reader=$!
 for how in --tag --no-tag; do
     what="end of a job whose reader sleeps, $how"
