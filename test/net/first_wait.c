@@ -19,7 +19,7 @@ enum {
     ID = 1,
     BYTES = 200,
     BYTES_MAX = 100000,
-    LATE_MS = 5000 /* a sleep that nothing ends takes 30 s here */
+    LATE_MS = 20000 /* a sleep that nothing ends takes 30 s here */
 };
 
 static char data[BYTES_MAX];
