@@ -242,15 +242,19 @@ $(pc): pami.pc.in $(BUILD)/commands $(if $(pc_here),,always)
 # memory, as for the thread sanitizer. What they call to wait, to allocate or of the system is its own.
 explored := $(wildcard $(addprefix src/,workqueue/*.c util/hash.c coll/shared/*.c \
                 context/advance.c context/completion.c context/lock.c context/post.c context/share.c \
-                context/wait.c client/async.c client/async_sleep.c \
+                context/wait.c client/async.c client/async_sleep.c p2p/memregion.c \
+                $(addprefix servers/,choose.c fence.c lane.c plain.c request.c server.c servers.c \
+                    split.c) \
                 $(addprefix device/shm/,chunk.c chunk_write.c inbox.c joint.c lanes.c life.c path.c \
                     port.c sleep.c watch.c)))
 explore_flags := -fsanitize=thread -fno-lto $(addprefix -fno-builtin-,memcpy memmove memset)
-explore_parts := $(addprefix test/unit/explore/,engine.c explore.c hooks.c memory.c races.c)
+explore_parts := $(addprefix test/unit/explore/,engine.c explore.c hooks.c memory.c \
+                     notes.c races.c)
 scenarios     := $(filter-out $(explore_parts),$(wildcard test/unit/explore/*.c))
 explore_wraps := aligned_alloc calloc free malloc memcpy memmove memset realloc sched_yield syscall \
                  pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock yield_again \
-                 clock_now clock_now_ns clock_ticks_per_us clock_ticks_slow client_of_context
+                 clock_now clock_now_ns clock_ticks_per_us clock_ticks_slow client_of_context \
+                 registry_find shm_copy_memory PAMI_Fence_all PAMI_Put PAMIX_Context_async_disable
 
 $(scenarios:%.c=$(BUILD)/obj/%.o): extra += $(explore_flags)
 $(BUILD)/obj/explored/%.o: %.c $(BUILD)/commands

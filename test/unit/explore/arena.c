@@ -1,14 +1,18 @@
 /*
  * Scenarios of collectives in an arena of shared memory: what members combine or broadcast is
  * right, although some are a few collectives ahead of others, with two slices that are used again
- * and again; by slots, counters and trees.
+ * and again; by slots, counters, trees and copies between the members' own memory. Where a member
+ * dies the others come to an end all the same.
  */
+#include <errno.h>
+
+#include "coll/coll.h"
 #include "unit/shared_team.h"
 
 #include "explore.h"
 
 enum {
-    CALLS = 4, /* in a row, of each member */
+    CALLS = 4, /* in a row, of each member, at most */
     WORDS = 64,
 };
 
@@ -16,8 +20,7 @@ struct task {
     struct shared_machine machine;
     uint64_t from[WORDS], to[WORDS];
     unsigned mark[CALLS]; /* plain, and written before a call: others see it after that */
-    bool complete;
-    unsigned call;
+    bool complete, failed;
 };
 
 static struct team *team;
@@ -25,6 +28,10 @@ static struct task *tasks;
 static enum shared_kind kind;
 static uint64_t bytes;
 static bool tree;
+static unsigned calls;
+static atomic_bool *dead; /* the last member is */
+static bool mortal;       /* ... or may die */
+static bool refuses;      /* a copy of member 1 may fail */
 
 static void make(uint32_t members, bool crowded, enum shared_kind what, uint64_t size, bool by_tree)
 {
@@ -34,6 +41,53 @@ static void make(uint32_t members, bool crowded, enum shared_kind what, uint64_t
     kind = what;
     bytes = size;
     tree = by_tree;
+    dead = explore_alloc(sizeof(*dead), 64);
+    mortal = refuses = false;
+    calls = CALLS;
+}
+
+static void make_mortal(void)
+{
+    for (uint32_t i = 0; i < team->size; i++) {
+        struct member *member = &team->member[i];
+
+        member->context->coll = explore_alloc(sizeof(struct coll), 64);
+        member->arena.endpoints = explore_alloc(team->size * sizeof(uint32_t), 64);
+        member->arena.left = explore_alloc(team->size, 64);
+        for (uint32_t k = 0; k < team->size; k++)
+            member->arena.endpoints[k] = k;
+        list_push_back(&member->shared.arenas, &member->arena.link);
+    }
+    mortal = true;
+    calls = 2;
+}
+
+/* The members' own memory: a word at a time, as another member may look. */
+static int copy(const struct arena *arena, uint32_t member, bool put, void *near, uint64_t far,
+                size_t size)
+{
+    uint64_t *to = put ? (uint64_t *)(uintptr_t)far : near;
+    const uint64_t *from = put ? near : (uint64_t *)(uintptr_t)far;
+
+    (void)arena;
+    (void)member;
+    if (explore_self() == 1 && refuses && size != 0 && explore_choose(2) == 1) {
+        refuses = false;
+        return -EFAULT;
+    }
+    for (size_t i = 0; i < size / 8; i += 8)
+        to[i] = from[i];
+    return 0;
+}
+
+/* Whatever takes several segments goes that way. */
+static void make_reach(void)
+{
+    for (uint32_t i = 0; i < team->size; i++) {
+        team->member[i].shared.buffer_bytes = team->member[i].shared.wide_most = 192;
+        team->member[i].arena.direct_bytes = 64;
+        team->member[i].arena.copy = copy;
+    }
 }
 
 static uint64_t word(unsigned call, uint32_t rank, uint64_t at)
@@ -56,8 +110,10 @@ static void on_done(struct shared_machine *machine, pami_result_t result)
 {
     struct task *task = container_of(machine, struct task, machine);
 
-    REQUIRE(result == PAMI_SUCCESS && !task->complete);
+    REQUIRE((result == PAMI_SUCCESS || mortal) && !task->complete);
+    REQUIRE(result != PAMI_SUCCESS || !task->failed);
     task->complete = true;
+    task->failed = result != PAMI_SUCCESS;
 }
 
 static void start(uint32_t rank, unsigned number)
@@ -86,22 +142,36 @@ static void start(uint32_t rank, unsigned number)
     shared_start(&task->machine);
 }
 
+/* As p2p would tell, once. */
+static bool hear_of_death(struct member *member)
+{
+    if (member->arena.lost || !atomic_load_explicit(dead, memory_order_acquire))
+        return false;
+    shared_gone(&member->shared, team->size - 1);
+    return true;
+}
+
+static void member_dies(void)
+{
+    atomic_store_explicit(dead, true, memory_order_release);
+}
+
 static void take_part(void)
 {
     uint32_t rank = (uint32_t)explore_self();
     struct task *task = &tasks[rank];
 
-    for (unsigned i = 0; i < CALLS; i++) {
+    for (unsigned i = 0; i < calls; i++) {
         task->mark[i] = i + 1;
         start(rank, i);
         while (!task->complete) {
             pass(&team->member[rank]);
-            if (!task->complete)
+            if (!task->complete && !hear_of_death(&team->member[rank]))
                 explore_yield();
         }
-        for (uint32_t k = 0; k < team->size && kind == SHARED_BARRIER; k++)
+        for (uint32_t k = 0; !task->failed && k < team->size && kind == SHARED_BARRIER; k++)
             REQUIRE(tasks[k].mark[i] == i + 1);
-        for (uint64_t k = 0; k < bytes / 8; k++)
+        for (uint64_t k = 0; !task->failed && k<bytes / 8; k += bytes> 64 ? 8 : 1)
             REQUIRE(task->to[k] == expected(i, k));
     }
 }
@@ -136,6 +206,43 @@ static void make_tree(void)
     make(3, false, SHARED_ALLREDUCE, 16, true);
 }
 
+static void make_direct(void)
+{
+    make(2, false, SHARED_ALLREDUCE, 8 * WORDS, false);
+    make_reach();
+    calls = 3;
+}
+
+static void make_refused(void)
+{
+    make_direct();
+    refuses = true;
+}
+
+static void make_mortal_barrier(void)
+{
+    make(3, false, SHARED_BARRIER, 0, false);
+    make_mortal();
+}
+
+static void make_mortal_sum(void)
+{
+    make(3, false, SHARED_ALLREDUCE, 16, false);
+    make_mortal();
+}
+
+static void make_mortal_counted(void)
+{
+    make_counted();
+    make_mortal();
+}
+
+static void make_mortal_tree(void)
+{
+    make_tree();
+    make_mortal();
+}
+
 #define TWO                                                                                        \
     {                                                                                              \
         take_part, take_part                                                                       \
@@ -156,5 +263,31 @@ const struct explore_scenario explore_arena[] = {
     {.name = "arena: counted sums", .setup = make_counted, .threads = THREE, .bounds = {1, 1, 1}},
     {.name = "arena: broadcasts", .setup = make_broadcast, .threads = THREE, .bounds = {1, 1, 1}},
     {.name = "arena: sums along a tree", .setup = make_tree, .threads = THREE, .bounds = {1, 1, 1}},
+    {.name = "arena: direct sums", .setup = make_direct, .threads = TWO, .bounds = {2, 1, 1}},
+    {.name = "arena: copies that fail", .setup = make_refused, .threads = TWO, .bounds = {1, 1, 1}},
+    {.name = "arena: death in barriers",
+     .setup = make_mortal_barrier,
+     .threads = THREE,
+     .mortal = 3,
+     .died = member_dies,
+     .bounds = {1, 1, 1}},
+    {.name = "arena: death in sums",
+     .setup = make_mortal_sum,
+     .threads = THREE,
+     .mortal = 3,
+     .died = member_dies,
+     .bounds = {1, 1, 1}},
+    {.name = "arena: death in counted sums",
+     .setup = make_mortal_counted,
+     .threads = THREE,
+     .mortal = 3,
+     .died = member_dies,
+     .bounds = {1, 1, 1}},
+    {.name = "arena: death in sums along a tree",
+     .setup = make_mortal_tree,
+     .threads = THREE,
+     .mortal = 3,
+     .died = member_dies,
+     .bounds = {1, 1, 1}},
     {.name = NULL},
 };

@@ -35,7 +35,6 @@ enum {
     TRAIL_MOST = 20000,
     STEPS_MOST = 60000, /* of a run: more is for ever */
     TURN_MOST = 5000,   /* steps of one thread in a row: it waits for another one */
-    NOTES_MOST = 2000,  /* the latest ones */
     RUNS_MOST = 3000000,
     ARENA_BYTES = 4 << 20,
     STACK_BYTES = 256 << 10,
@@ -62,15 +61,9 @@ struct thread {
     const void *addresses[SLEEP_MOST];
     unsigned count;
     bool limited, timed_out;
+    bool dead;
     bool naps; /* time will wake it as well */
     bool news; /* since it yielded last something has been stored, or it saw what was old */
-};
-
-struct note {
-    int thread;
-    const char *what;
-    const void *address, *pc;
-    uint64_t value;
 };
 
 _Thread_local int engine_self = -1;
@@ -92,8 +85,6 @@ static unsigned deviations, preemptions, stale;
 
 static unsigned steps, turn;
 static uint64_t now; /* ns */
-static struct note notes[NOTES_MOST];
-static uint64_t note_count;
 
 static char arena[ARENA_BYTES] __attribute__((aligned(4096)));
 static size_t arena_used;
@@ -126,49 +117,6 @@ uint64_t engine_time(void)
     return now += 1000;
 }
 
-/* ---- failing ---- */
-
-void engine_note(const char *what, const void *address, uint64_t value, const void *pc)
-{
-    notes[note_count++ % NOTES_MOST] = (struct note){
-        .thread = engine_self, .what = what, .address = address, .pc = pc, .value = value};
-}
-
-/* "file:line" of code in this program, as addr2line knows it. */
-const char *engine_place(const void *pc)
-{
-    extern const char __executable_start[];
-    static char text[300];
-    char command[100], *slash;
-    FILE *pipe;
-
-    snprintf(command, sizeof(command), "addr2line -e /proc/%d/exe %#lx 2>/dev/null", (int)getpid(),
-             (unsigned long)((const char *)pc - __executable_start - 1));
-    pipe = popen(command, "r");
-    if (pipe == NULL || fgets(text, sizeof(text), pipe) == NULL)
-        snprintf(text, sizeof(text), "%p", pc);
-    if (pipe != NULL)
-        pclose(pipe);
-    text[strcspn(text, " \n")] = '\0';
-    slash = strstr(text, "src/");
-    return slash != NULL ? slash : text;
-}
-
-static void show_run(void)
-{
-    uint64_t first = note_count > NOTES_MOST ? note_count - NOTES_MOST : 0;
-
-    for (uint64_t i = first; i < note_count; i++) {
-        const struct note *note = &notes[i % NOTES_MOST];
-
-        if (!memory_is_shared(note->address))
-            continue;
-        printf("  %*s%d %-12s %14p %#18llx  %s\n", 2 * note->thread, "", note->thread, note->what,
-               note->address, (unsigned long long)note->value,
-               note->pc != NULL ? engine_place(note->pc) : "");
-    }
-}
-
 void explore_fail(const char *format, ...)
 {
     va_list arguments;
@@ -180,7 +128,7 @@ void explore_fail(const char *format, ...)
     va_end(arguments);
     result->failed = true;
     if (loud)
-        show_run();
+        engine_show_run();
     fflush(stdout);
     _exit(1);
 }
@@ -193,7 +141,9 @@ bool engine_may_choose(enum choice_kind kind)
         return true;
     if (deviations >= bounds.total)
         return false;
-    return kind == CHOICE_PREEMPT ? preemptions < bounds.preemptions : stale < bounds.stale;
+    if (kind == CHOICE_PREEMPT)
+        return preemptions < bounds.preemptions;
+    return kind == CHOICE_DEATH || stale < bounds.stale;
 }
 
 unsigned engine_choose(enum choice_kind kind, unsigned count)
@@ -213,7 +163,7 @@ unsigned engine_choose(enum choice_kind kind, unsigned count)
         trail[trail_length++] = (struct choice){.kind = (uint8_t)kind, .count = (uint8_t)count};
     }
     depth++;
-    if (taken != 0 && (kind == CHOICE_PREEMPT || kind == CHOICE_STALE)) {
+    if (taken != 0 && kind != CHOICE_NEXT && kind != CHOICE_USER) {
         deviations++;
         preemptions += kind == CHOICE_PREEMPT;
         stale += kind == CHOICE_STALE;
@@ -460,11 +410,32 @@ static void play(int number)
 
     for (;;) {
         engine_self = number;
+        engine_inside = false;
         scenario->threads[number]();
         engine_note("end", NULL, 0, NULL);
         thread->state = ENDED;
         go_on();
     }
+}
+
+/* Where it is in its code is forgotten. What it has stored is there for who hears of its death. */
+static void die(struct thread *thread)
+{
+    engine_note("dies", NULL, 0, NULL);
+    thread->dead = true;
+    engine_inside = false;
+    scenario->died();
+    thread->state = ENDED;
+    go_on();
+}
+
+void engine_last_chance(void)
+{
+    struct thread *thread = &threads[engine_self];
+
+    if (engine_self + 1 == (int)scenario->mortal && !thread->dead &&
+        engine_choose(CHOICE_DEATH, 2) != 0)
+        die(thread);
 }
 
 bool engine_on_stack(const void *address)
@@ -485,6 +456,16 @@ static void *lend(void *cookie)
     return NULL;
 }
 
+/* At the beginning of play. */
+static void thread_begin(struct thread *thread)
+{
+    getcontext(&thread->place);
+    thread->place.uc_stack.ss_sp = thread->stack;
+    thread->place.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&thread->place, (void (*)(void))play, 1, thread->number);
+    thread->dead = false;
+}
+
 static void thread_make(int number)
 {
     struct thread *thread = &threads[number];
@@ -497,11 +478,9 @@ static void thread_make(int number)
         sched_yield();
     thread->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (thread->stack == MAP_FAILED || getcontext(&thread->place) != 0)
+    if (thread->stack == MAP_FAILED)
         explore_fail("no memory for a stack");
-    thread->place.uc_stack.ss_sp = thread->stack;
-    thread->place.uc_stack.ss_size = STACK_BYTES;
-    makecontext(&thread->place, (void (*)(void))play, 1, number);
+    thread_begin(thread);
 }
 
 /* ---- runs ---- */
@@ -513,9 +492,13 @@ static void run_once(void)
     deviations = preemptions = stale = 0;
     steps = 0;
     now = 1000000000;
-    note_count = 0;
-    for (unsigned i = 0; i < thread_count; i++)
-        threads[i].state = CAN_RUN, threads[i].news = false;
+    engine_forget_notes();
+    for (unsigned i = 0; i < thread_count; i++) {
+        threads[i].state = CAN_RUN;
+        threads[i].news = false;
+        if (threads[i].dead)
+            thread_begin(&threads[i]);
+    }
     engine_in_run = true;
     scenario->setup();
     memory_begin_run();
@@ -548,7 +531,7 @@ static void on_signal(int number)
     snprintf(result->text, sizeof(result->text), "signal %d", number);
     engine_self = -1;
     if (loud && number != SIGALRM)
-        show_run();
+        engine_show_run();
     fflush(stdout);
     _exit(1);
 }

@@ -122,10 +122,8 @@ static bool is_wanted(const char *name, char *const *names, int count)
 int main(int argc, char **argv)
 {
     static const struct explore_scenario *const suites[] = {
-        explore_workqueue,
-        explore_device,
-        explore_share,
-        explore_arena,
+        explore_workqueue, explore_device, explore_share,   explore_arena,
+        explore_deaths,    explore_joint,  explore_regions, explore_servers,
     };
     int first = 1;
 

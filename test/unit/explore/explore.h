@@ -33,6 +33,10 @@ struct explore_scenario {
     void (*setup)(void); /* all memory as it is to be in the beginning, at the same addresses */
     void (*threads[EXPLORE_THREADS])(void);
     void (*check)(void); /* when all have ended; or NULL */
+    /* Counted from 1, 0: none; a deviation: this thread may die before any store that others see,
+     * and does this instead of the rest, as the kernel would tell them. */
+    unsigned mortal;
+    void (*died)(void);
     struct explore_bounds bounds;
     unsigned orders; /* memory orders, barriers and atomicities that it finds missing, at least */
     bool broken;     /* is to fail */
@@ -41,7 +45,7 @@ struct explore_scenario {
 
 /* A suite ends with an entry without a name. */
 extern const struct explore_scenario explore_workqueue[], explore_device[], explore_share[],
-    explore_arena[];
+    explore_arena[], explore_deaths[], explore_joint[], explore_regions[], explore_servers[];
 
 /* In a thread: nothing to do until another one has stored something. */
 void explore_yield(void);

@@ -12,6 +12,7 @@
 enum choice_kind {
     CHOICE_NEXT,    /* which thread begins, or goes on when one has ended: free */
     CHOICE_PREEMPT, /* ... where this one could, or waits */
+    CHOICE_DEATH,   /* whether the thread does nothing more */
     CHOICE_STALE,   /* which value a load sees, whether a weak exchange fails */
     CHOICE_USER,
 };
@@ -58,11 +59,17 @@ void engine_missed(void);
 /* The run goes on for too long, or not. */
 void engine_step(void);
 
-/* An event for the record of a run that fails. `what` is a literal. */
+/* Before a store that others see: a thread that is mortal may die. */
+void engine_last_chance(void);
+
+/* notes.c: an event for the record of a run that fails. `what` is a literal. */
 void engine_note(const char *what, const void *address, uint64_t value, const void *pc);
 
 /* "file:line" of code in this program, as addr2line knows it; until the next call. */
 const char *engine_place(const void *pc);
+
+void engine_forget_notes(void);
+void engine_show_run(void);
 
 /* What an exploration came to. */
 struct engine_result {

@@ -273,6 +273,8 @@ static void point(const void *address, unsigned size, bool write, const void *pc
     note_use(location, write);
     if (location->shared && (write || is_news(address, pc)))
         engine_point();
+    if (location->shared && write)
+        engine_last_chance();
 }
 
 static void stored_by_self(void)
