@@ -145,7 +145,7 @@ static void start(uint32_t rank, unsigned number)
 /* As p2p would tell, once. */
 static bool hear_of_death(struct member *member)
 {
-    if (member->arena.lost || !atomic_load_explicit(dead, memory_order_acquire))
+    if (!mortal || member->arena.lost || !atomic_load_explicit(dead, memory_order_acquire))
         return false;
     shared_gone(&member->shared, team->size - 1);
     return true;
@@ -217,6 +217,7 @@ static void make_refused(void)
 {
     make_direct();
     refuses = true;
+    calls = 2;
 }
 
 static void make_mortal_barrier(void)
