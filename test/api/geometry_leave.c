@@ -72,14 +72,27 @@ static void refuse(pami_geometry_t geometry, const char *why)
                   PAMI_INVAL, why);
 }
 
-/* Context 0 tells task 0 that this one has called, and learns that task 0 has left. */
-static void see_it_leave(void)
+static void tell(size_t from, size_t to, const char *word)
 {
     const pami_send_event_t events = {.remote_fn = on_answer};
 
+    answered = false;
+    test_send(job.context[from], job_endpoint(&job, 0, to), CALLED, word, 1, NULL, 0, events);
+}
+
+/* What the creation has sent to task 0 is there: that takes advances, which cease then. */
+static void see_it_arrive(void)
+{
+    tell(creator, MEMBER, "behind it");
+    WAIT_WITH(advance_members(), answered);
+    CHECK(!refused);
+}
+
+/* Context 0 tells task 0 that this one has called, and learns that task 0 has left. */
+static void see_it_leave(void)
+{
     for (const char *word = "c"; !refused; word = "still there?") {
-        answered = false;
-        test_send(job.context[0], job_endpoint(&job, 0, 0), CALLED, word, 1, NULL, 0, events);
+        tell(0, 0, word);
         WAIT_WITH(test_advance(job.context[0], 10), answered);
     }
     for (double end = test_now() + 0.05; test_now() < end;)
@@ -98,8 +111,7 @@ static void done(void)
         CHECK(told.result == PAMI_SUCCESS);
     } else {
         begin(MEMBER, &geometry, &told);
-        for (double end = test_now() + 0.05; test_now() < end;)
-            advance_members();
+        see_it_arrive();
         CHECK(told.count == 0);
         refuse(geometry, "algorithm: the creation of its geometry is not complete");
         see_it_leave();
@@ -132,7 +144,8 @@ int main(int argc, char **argv)
     CHECK(argc == 3);
     creator = (size_t)atoi(argv[2]);
     job_start(&job, "geometry leave", CONTEXTS);
-    test_dispatch(job.context[0], CALLED, on_called, NULL, test_ordered());
+    for (size_t i = 0; i < CONTEXTS; i++)
+        test_dispatch(job.context[i], CALLED, on_called, NULL, test_ordered());
     job_barrier(&job);
     if (strcmp(argv[1], "done") == 0)
         done();
