@@ -39,7 +39,7 @@ int chunk_pool_init(struct chunk_pool *pool, struct segment *segment, uint32_t o
         .inbox = segment_inbox(segment, segment->self, offset),
         .first = (char *)segment_chunk(segment, segment->self, offset, 0),
         .free = calloc(count, sizeof(*pool->free)),
-        .sent = malloc(count * sizeof(*pool->sent) + segment->layout.chunk_bytes),
+        .sent = malloc((count + 1) * sizeof(*pool->sent) + segment->layout.chunk_bytes),
         .count = count,
     };
     pool->touched = pool->inbox->chunks;
@@ -47,6 +47,7 @@ int chunk_pool_init(struct chunk_pool *pool, struct segment *segment, uint32_t o
         chunk_pool_finish(pool);
         return -ENOMEM;
     }
+    pool->sent[count] = 0;
     for (uint32_t i = count; i-- > 0;) {
         if (i >= pool->touched || is_free(pool, i))
             pool->free[pool->free_count++] = i;

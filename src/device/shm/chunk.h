@@ -33,7 +33,9 @@ struct chunk_pool {
     char *first;         /* chunk 0 */
     uint32_t *free;      /* stack */
     uint32_t free_count;
-    uint32_t *sent; /* ring of those with receivers, oldest first; room for a body behind it */
+    /* Ring of those with receivers, oldest first. Behind it: whether a body is being gathered, and
+     * room for one. */
+    uint32_t *sent;
     uint32_t sent_head, sent_count;
     uint32_t count;
     uint32_t touched; /* no other ones have ever been used: pages come when they are looked at */

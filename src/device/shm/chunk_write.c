@@ -18,9 +18,11 @@ void chunk_write(const struct chunk_pool *pool, struct chunk *chunk, const struc
     const char *from = packet->payload;
     struct packet front = *packet;
     uint64_t start;
+    uint32_t *gathering = pool->sent + pool->count;
     char *to;
 
-    if (payload < STREAM_LEAST) {
+    /* What gathers may send, which gathers as well. */
+    if (payload < STREAM_LEAST || (packet->fill != NULL && *gathering != 0)) {
         packet_write_body(chunk->data, packet);
         return;
     }
@@ -28,8 +30,10 @@ void chunk_write(const struct chunk_pool *pool, struct chunk *chunk, const struc
     packet_write_body(chunk->data, &front);
     to = chunk->data + packet_body_bytes(&front.head);
     if (packet->fill != NULL) {
-        packet->fill(pool->sent + pool->count, packet);
-        from = (const char *)(pool->sent + pool->count);
+        *gathering = 1;
+        packet->fill(gathering + 1, packet);
+        *gathering = 0;
+        from = (const char *)(gathering + 1);
     }
     if (gauge_pays(gauge)) {
         stream_copy(to, from, payload);
