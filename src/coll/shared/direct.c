@@ -231,11 +231,15 @@ static int write_to(const struct shared_machine *machine, uint32_t member, char 
     return error;
 }
 
-/* Who has not offered its memory writes to none: what is there is an earlier collective's. */
+/* Who has not offered its memory writes to none: what is there is an earlier collective's. Nor does
+ * who has gone, maybe in the middle of a copy. */
 static bool is_busy(const struct shared_machine *machine, uint32_t member)
 {
-    const struct arena_line *line = arena_line(machine->arena, LINE_POST, machine->tick, member);
+    const struct arena *arena = machine->arena;
+    const struct arena_line *line = arena_line(arena, LINE_POST, machine->tick, member);
 
+    if (unlikely(arena->lost) && arena->left[member])
+        return false;
     return atomic_load(&line_of(machine, LINE_STAGE, member)->busy) != 0 &&
            atomic_load_explicit(&line->count, memory_order_acquire) == machine->stamp;
 }
