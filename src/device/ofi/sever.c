@@ -81,6 +81,8 @@ static bool is_asking(struct ofi_slot *slot)
 {
     struct list *item;
 
+    if (atomic_load_explicit(&slot->news, memory_order_relaxed) != 0) /* among which may be names */
+        return true;
     list_for_each (item, &slot->links) {
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
 
