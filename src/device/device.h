@@ -347,6 +347,10 @@ struct device_ops {
      * after everything that it sent has been delivered. */
     void (*tend)(struct port *port, void (*gone)(void *context, uint32_t endpoint));
 
+    /* All contexts of the client have been made, and the program is about to have them. May wait
+     * until others know of them. NULL: nothing to be done. */
+    void (*made)(struct device *device);
+
     /* No more contexts will be made: destinations that never were are gone, too. NULL: nothing to
      * be done. */
     void (*leave)(struct device *device);
@@ -361,10 +365,6 @@ struct device_ops {
 
     /* What the device finds here, for a person. Opens nothing for good. NULL: nothing to say. */
     void (*explain)(struct bootstrap *bootstrap, device_explain_function *say, void *cookie);
-
-    /* All contexts of the client have been made, and the program is about to have them. May wait
-     * until others know of them. NULL: nothing to be done. */
-    void (*made)(struct device *device);
 };
 
 /* The devices that this library was built with, cheapest first, NULL at the end. */
