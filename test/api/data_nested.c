@@ -1,6 +1,6 @@
 /*
- * A data function of a message that is sent sends another message of the same kind to somebody else:
- * both arrive as they are.
+ * A data function of a message that is sent sends another message of the same kind to somebody
+ * else: both arrive as they are.
  *
  * Run: tasks=3 env="PAMI_RNDV_BYTES=1G"
  * Run: tasks=3 nodes=3

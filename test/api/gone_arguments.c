@@ -1,9 +1,9 @@
 /*
  * A destination that has gone hides no other fault of a send: wrong arguments are refused as ever,
  * and only a send that is right in everything else is accepted and ends with an error by its
- * callbacks, once each, local_fn first. So do one-sided transfers and atomic operations, and the text
- * of the error names the call. Of what has no callbacks the next fence tells, also when it was the
- * first contact with the destination.
+ * callbacks, once each, local_fn first. So do one-sided transfers and atomic operations, and the
+ * text of the error names the call. Of what has no callbacks the next fence tells, also when it was
+ * the first contact with the destination.
  *
  * Run: tasks=2
  * Run: tasks=2 nodes=2

@@ -477,40 +477,6 @@ static void refusals(void)
     CHECK_REFUSED(PAMIX_Servers_stop(servers, job.context[0], NULL, NULL), PAMI_EAGAIN, "servers");
 }
 
-/* Handles of other objects, and of servers that are no more. */
-static void other_handles(void)
-{
-    pamix_servers_t ended = NULL, other;
-    pami_put_simple_t put = {.rma = {.bytes = 8}};
-    pami_send_immediate_t send = {.dest = 0};
-    pamix_servers_policy_t policy;
-    pamix_servers_status_t status;
-
-    if (processes)
-        CHECK_OK(PAMIX_Servers_attach(job.client, NULL, &ended));
-    else
-        CHECK_OK(PAMIX_Servers_create(job.context, 1, NULL, &ended));
-    other = ended;
-    CHECK_OK(PAMIX_Servers_destroy(&ended));
-    const pamix_servers_t wrong[] = {NULL, job.client, job.context[0], other, (void *)1};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        other = wrong[i];
-        CHECK_REFUSED(PAMIX_Servers_destroy(&other), PAMI_INVAL, "servers");
-        CHECK_REFUSED(PAMIX_Servers_start(other), PAMI_INVAL, "servers");
-        CHECK_REFUSED(PAMIX_Servers_stop(other, job.context[0], NULL, NULL), PAMI_INVAL, "servers");
-        CHECK_REFUSED(PAMIX_Servers_fence(other, job.context[0], NULL, NULL), PAMI_INVAL,
-                      "servers");
-        CHECK_REFUSED(PAMIX_Servers_set_policy(other, NULL), PAMI_INVAL, "servers");
-        CHECK_REFUSED(PAMIX_Servers_get_policy(other, &policy), PAMI_INVAL, "servers");
-        CHECK_REFUSED(PAMIX_Servers_query(other, 0, &status), PAMI_INVAL, "servers");
-        if (i > 2) /* requests look at what the handle points at */
-            continue;
-        CHECK_REFUSED(PAMIX_Servers_put(other, job.context[0], &put, 0), PAMI_INVAL, "servers");
-        CHECK_REFUSED(PAMIX_Servers_send_immediate(other, job.context[0], &send, 0), PAMI_INVAL,
-                      "servers");
-    }
-}
-
 static void on_fenced(pami_context_t context, void *cookie, pami_result_t result)
 {
     (void)context;
@@ -602,7 +568,6 @@ int main(int argc, char **argv)
     servers = servers_make(&job, threads, servers_count, &config);
     servers_count = servers_status(servers).servers;
     refusals();
-    other_handles();
     CHECK_OK(PAMIX_Servers_start(servers));
     job_barrier(&job);
     for (size_t i = 1; i < threads; i++)

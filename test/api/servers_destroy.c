@@ -1,7 +1,8 @@
 /*
  * Servers are destroyed as soon as they may be: another thread, which makes no requests any more,
  * is still running callbacks of those that it has made, whole or in pieces; a fence of another
- * context has not ended; and contexts, which may be there again, have gone before.
+ * context has not ended; and contexts, which may be there again, have gone before. Their handles
+ * are of no use then.
  *
  * Run: tasks=1,2
  * Run: tasks=1,2 args="fence"
@@ -147,18 +148,50 @@ static void behind_contexts(bool again)
     job_barrier(&job);
 }
 
+/* Handles of other objects, and of servers that are no more. */
+static void other_handles(size_t threads)
+{
+    pamix_servers_t destroyed = servers_make(&job, SERVING, threads, NULL), other = destroyed;
+    pami_put_simple_t put = {.rma = {.bytes = 8}};
+    pami_send_immediate_t send = {.dest = 0};
+    pamix_servers_policy_t policy;
+    pamix_servers_status_t status;
+
+    CHECK_OK(PAMIX_Servers_destroy(&other));
+    const pamix_servers_t wrong[] = {NULL, job.client, job.context[0], destroyed, (void *)1};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        other = wrong[i];
+        CHECK_REFUSED(PAMIX_Servers_destroy(&other), PAMI_INVAL, "servers");
+        CHECK_REFUSED(PAMIX_Servers_start(other), PAMI_INVAL, "servers");
+        CHECK_REFUSED(PAMIX_Servers_stop(other, job.context[0], NULL, NULL), PAMI_INVAL, "servers");
+        CHECK_REFUSED(PAMIX_Servers_fence(other, job.context[0], NULL, NULL), PAMI_INVAL,
+                      "servers");
+        CHECK_REFUSED(PAMIX_Servers_set_policy(other, NULL), PAMI_INVAL, "servers");
+        CHECK_REFUSED(PAMIX_Servers_get_policy(other, &policy), PAMI_INVAL, "servers");
+        CHECK_REFUSED(PAMIX_Servers_query(other, 0, &status), PAMI_INVAL, "servers");
+        if (i > 2) /* requests look at what the handle points at */
+            continue;
+        CHECK_REFUSED(PAMIX_Servers_put(other, job.context[0], &put, 0), PAMI_INVAL, "servers");
+        CHECK_REFUSED(PAMIX_Servers_send_immediate(other, job.context[0], &send, 0), PAMI_INVAL,
+                      "servers");
+    }
+}
+
 int main(int argc, char **argv)
 {
+    size_t threads = argc > 1 && strcmp(argv[1], "processes") == 0 ? 0 : 2;
+
     job_start(&job, "servers_destroy", CONTEXTS);
     job.driven = 1;
     from = test_zalloc(COUNT * BYTES), to = test_zalloc(COUNT * BYTES);
+    other_handles(threads);
     if (argc == 1)
         beside_callbacks();
     else if (strcmp(argv[1], "contexts") == 0)
         for (int i = 0; i < 4; i++)
             behind_contexts(i % 2 != 0);
     else
-        beside_fence(strcmp(argv[1], "processes") == 0 ? 0 : 2);
+        beside_fence(threads);
     free(from), free(to);
     job_finish(&job);
     return 0;

@@ -54,7 +54,7 @@ static void receive_until(unsigned self, unsigned from_0, unsigned from_1)
     }
 }
 
-/* Nothing of the dead one is left with task 2: its lanes are free, and nothing holds up the ring. */
+/* Nothing of the dead one is left with task 2: its lanes are free, nothing holds up the ring. */
 static void nothing_is_held(void)
 {
     const struct segment *segment = &tasks[2].segment;
