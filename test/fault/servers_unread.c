@@ -1,6 +1,7 @@
 /*
  * Data that a server process is to fetch along with a request lies in memory that the task has not
- * got any more: the request ends with PAMI_ERROR, those behind it go on, and servers stop.
+ * got any more: the request ends with PAMI_ERROR, or the next fence where it has no callbacks, those
+ * behind it go on, and servers stop.
  *
  * Where tasks share processors the receiver fetches:
  * Run: tasks=1 servers=1 env="PAMI_YIELD=always"
@@ -42,10 +43,17 @@ static void put(struct rma *op, void *from)
     CHECK_OK(TEST_CALL(PAMIX_Servers_put(servers, job.context[0], &put, PAMIX_SERVERS_ORDERED)));
 }
 
+static void on_fence(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context;
+    *(pami_result_t *)cookie = result;
+}
+
 int main(void)
 {
     struct rma lost = {.expect = RMA_BAD}, quiet = {.quiet_done = true, .quiet_rdone = true};
     struct rma good = {.expect = RMA_GOOD};
+    pami_result_t fenced = PAMI_EAGAIN;
     unsigned char *hole, *whole;
 
     job_start(&job, "servers_unread", 1);
@@ -67,6 +75,9 @@ int main(void)
     WAIT(&job, rma_has_ended(&good));
     CHECK_SIZE(test_differs(target, BYTES, 0, 0), BYTES);
     CHECK(servers_status(servers).failed == 2);
+    CHECK_OK(TEST_CALL(PAMIX_Servers_fence(servers, job.context[0], on_fence, &fenced)));
+    WAIT(&job, fenced != PAMI_EAGAIN);
+    CHECK_RESULT(fenced, PAMI_ERROR);
     servers_end(&job, &servers);
     CHECK(munmap(hole, BYTES) == 0);
     CHECK_OK(PAMIX_Mem_free(job.client, target));
