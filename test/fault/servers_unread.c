@@ -1,7 +1,7 @@
 /*
  * Data that a server process is to fetch along with a request lies in memory that the task has not
- * got any more: the request ends with PAMI_ERROR, or the next fence where it has no callbacks, those
- * behind it go on, and servers stop.
+ * got any more: the request ends with PAMI_ERROR, or the next fence where it has no callbacks,
+ * those behind it go on, and servers stop.
  *
  * Where tasks share processors the receiver fetches:
  * Run: tasks=1 servers=1 env="PAMI_YIELD=always"
