@@ -462,8 +462,10 @@ static void free_failed(struct reception *reception)
     list_for_each_safe (item, following, &reception->connections) {
         struct connection *connection = list_entry(item, struct connection, link);
 
-        if (connection->state == CONNECTION_FAILED)
-            connection_free(connection);
+        if (connection->state != CONNECTION_FAILED)
+            continue;
+        epoll_ctl(reception->epoll, EPOLL_CTL_DEL, connection->fd, NULL); /* children may have it */
+        connection_free(connection);
     }
 }
 
