@@ -53,8 +53,6 @@ static pami_result_t finish(pami_context_t context, void *cookie)
     /* Others have begun a fence before they could know that servers stop. */
     if (fence->closing && atomic_load(&fence->servers->fencing) != 0)
         return PAMI_EAGAIN;
-    if (servers_take_loss(fence->servers, fence->closing ? NULL : fence->context))
-        result = PAMI_ERROR;
     if (result != PAMI_SUCCESS)
         error_set(result, "%s: what servers had may be lost",
                   fence->closing ? "PAMIX_Servers_stop" : "PAMIX_Servers_fence");
@@ -79,11 +77,17 @@ static void own_done(pami_context_t context, void *cookie, pami_result_t result)
 }
 
 /* On a server's context. With the last part servers are done with the fence: whoever stops them
- * need not wait for the context of somebody else. */
+ * need not wait for the context of somebody else, and may destroy them before that. */
 static void part_less(struct fence *fence, pami_result_t result)
 {
-    if (atomic_fetch_sub(&fence->parts, 1) == 1 && !fence->closing)
-        atomic_fetch_sub(&fence->servers->fencing, 1);
+    struct servers *servers = fence->servers;
+
+    if (atomic_fetch_sub(&fence->parts, 1) == 1) {
+        if (servers_take_loss(servers, fence->closing ? NULL : fence->context))
+            atomic_store(&fence->result, PAMI_ERROR);
+        if (!fence->closing)
+            atomic_fetch_sub(&servers->fencing, 1);
+    }
     fence_less(fence, result);
 }
 
