@@ -321,8 +321,7 @@ static void open_door(struct reception *reception, bool open)
         reception->full = !open;
 }
 
-/* The process may have no descriptors left. Who waits at the door is heard of again at once, so the
- * thread would do nothing else. */
+/* Without descriptors who waits at the door is heard of again at once: hence the pause. */
 static void accept_all(struct reception *reception)
 {
     static const struct timespec pause = {.tv_nsec = ACCEPT_PAUSE_NS};
