@@ -443,10 +443,12 @@ typedef struct {
     uint64_t failed;            /* of those */
     /* Times that a server's queue was no longer empty, or its turn had been long enough. */
     uint64_t wakes;
-    unsigned in_flight_most;    /* at one server, if that is a thread */
-    unsigned lost;              /* servers that have died */
-    uint64_t forwarded, direct; /* requests of all contexts: to servers, carried there */
-    uint64_t refused;           /* PAMI_EAGAIN */
+    unsigned in_flight_most; /* at one server, if that is a thread */
+    unsigned lost;           /* servers that have died */
+    /* Requests of all contexts: to servers; carried there, without immediate messages and puts and
+       gets of up to 512 bytes in the shared heap that were not asked about. */
+    uint64_t forwarded, direct;
+    uint64_t refused; /* PAMI_EAGAIN */
 } pamix_servers_status_t;
 
 #define PAMIX_SERVERS_ALL (-1)

@@ -66,10 +66,8 @@ bool plain_otherwise(struct servers *servers, struct context *context, enum requ
         if (kind != REQUEST_IMMEDIATE && plain_take(servers, context, kind, bytes))
             return true;
     }
-    if (kind == REQUEST_IMMEDIATE && plain_short(servers, context, 0)) {
-        plain_short_made(context);
+    if (kind == REQUEST_IMMEDIATE && plain_short(servers, context, 0))
         return true;
-    }
     if (kind == REQUEST_IMMEDIATE || SERVERS_LOAD(servers->by_learning) == 0)
         return false;
     lane = atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
@@ -130,7 +128,6 @@ void plain_end(struct lane *lane)
     if (context != NULL)
         atomic_compare_exchange_strong(&context->plain_of, &here, &context->plain_of);
     atomic_store_explicit(&plain->left, 0, memory_order_relaxed);
-    atomic_store_explicit(&plain->shorts, 0, memory_order_relaxed);
 }
 
 void plain_forbid(struct servers *servers)

@@ -8,8 +8,8 @@
  *
  * Some calls never go to servers where learning decides: immediate messages, and transfers of a few
  * bytes of the shared heap, which are over inside the call. To hand one over takes longer than to
- * make it. These short calls pay two comparisons and are counted; a change of the policy ends that,
- * and nothing else is asked.
+ * make it. These short calls pay two comparisons; a change of the policy ends that, and nothing else
+ * is asked.
  *
  * Sizes that have not been tried follow the next larger one that was: the less an operation moves,
  * the less there is to win. What is larger than all that were tried is always asked. A size that is
@@ -31,7 +31,7 @@ static inline bool plain_is_short(size_t bytes)
     return bytes - 1 < PLAIN_SHORT_BYTES;
 }
 
-/* True: a short call is plain, and has to be counted. */
+/* True: a short call is plain. */
 static inline bool plain_short(const struct servers *servers, pami_context_t handle, unsigned flags)
 {
     const struct context *context = context_from_handle(handle);
@@ -39,11 +39,6 @@ static inline bool plain_short(const struct servers *servers, pami_context_t han
     return likely(context != NULL &&
                   atomic_load_explicit(&context->plain_of, memory_order_relaxed) == servers &&
                   (SERVERS_LOAD(context->plain->asked) | flags) == 0);
-}
-
-static inline void plain_short_made(const struct context *context)
-{
-    servers_count(&context->plain->shorts, 1);
 }
 
 /* True: the call is plain, and has been counted. `kind` is a constant, and no immediate message. */

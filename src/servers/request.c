@@ -403,10 +403,8 @@ pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
                                 const pami_put_simple_t *parameters, unsigned flags)
 {
     if (likely(parameters != NULL && plain_short(servers, context, flags) &&
-               plain_is_short(parameters->rma.bytes) && rma_short_put(context, parameters))) {
-        plain_short_made(context);
+               plain_is_short(parameters->rma.bytes) && rma_short_put(context, parameters)))
         return PAMI_SUCCESS;
-    }
     if (parameters != NULL && is_plain(servers, context, REQUEST_PUT, parameters->rma.bytes, flags))
         return PAMI_Put(context, (pami_put_simple_t *)parameters);
     return put_otherwise(servers, context, parameters, flags);
@@ -439,10 +437,8 @@ pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
                                 const pami_get_simple_t *parameters, unsigned flags)
 {
     if (likely(parameters != NULL && plain_short(servers, context, flags) &&
-               plain_is_short(parameters->rma.bytes) && rma_short_get(context, parameters))) {
-        plain_short_made(context);
+               plain_is_short(parameters->rma.bytes) && rma_short_get(context, parameters)))
         return PAMI_SUCCESS;
-    }
     if (parameters != NULL && is_plain(servers, context, REQUEST_GET, parameters->rma.bytes, flags))
         return PAMI_Get(context, (pami_get_simple_t *)parameters);
     return get_otherwise(servers, context, parameters, flags);
@@ -568,7 +564,6 @@ pami_result_t PAMIX_Servers_send_immediate(pamix_servers_t servers, pami_context
                                            const pami_send_immediate_t *parameters, unsigned flags)
 {
     if (likely(parameters != NULL && plain_short(servers, context, flags))) {
-        plain_short_made(context);
         if (likely(send_short(context, parameters)))
             return PAMI_SUCCESS;
         return PAMI_Send_immediate(context, (pami_send_immediate_t *)parameters);

@@ -490,8 +490,7 @@ pami_result_t PAMIX_Servers_query(pamix_servers_t handle, int server,
         if (lane == NULL)
             continue;
         status->forwarded += SERVERS_LOAD(lane->forwarded);
-        status->direct += SERVERS_LOAD(lane->direct) - SERVERS_LOAD(servers->plain[i].left) +
-                          SERVERS_LOAD(servers->plain[i].shorts);
+        status->direct += SERVERS_LOAD(lane->direct) - SERVERS_LOAD(servers->plain[i].left);
         status->refused += SERVERS_LOAD(lane->refused);
     }
     return PAMI_SUCCESS;

@@ -209,7 +209,6 @@ struct plain {
     CACHE_ALIGNED const struct context *context;
     atomic_uint left;                 /* calls until the next question; the owner's */
     atomic_uint asked;                /* 0: short calls need not ask; see below */
-    atomic_ullong shorts;             /* short calls that did not; the owner counts */
     atomic_size_t below[PLAIN_KINDS]; /* bytes; whoever changes the policy takes them away, and
                                          sets `asked` */
 };
