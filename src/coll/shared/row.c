@@ -323,14 +323,16 @@ static void keep_contribution(struct shared_run *run)
     run->keeps = true;
 }
 
+/* A member that only sends, and the root of a scatter, read all of it when they post. */
 static bool reads_later(const struct shared_run *run)
 {
     const struct shared_call *call = &run->shared.call;
     bool sends =
         call->kind == SHARED_REDUCE || call->kind == SHARED_GATHER || call->kind == SHARED_GATHERV;
+    bool at_once = sends ? call->root != run->machine.group->rank : call->kind == SHARED_SCATTER;
 
-    return !sends || call->root == run->machine.group->rank || !shared_is_next(&run->shared) ||
-           run->shared.way == TREE || run->shared.relayed;
+    return !at_once || !shared_is_next(&run->shared) || run->shared.way == TREE ||
+           run->shared.relayed;
 }
 
 /* The first run that has the arena may be behind others that have failed for want of it, and that
