@@ -8,8 +8,8 @@
  *
  * Some calls never go to servers where learning decides: immediate messages, and transfers of a few
  * bytes of the shared heap, which are over inside the call. To hand one over takes longer than to
- * make it. These short calls pay two comparisons; a change of the policy ends that, and nothing else
- * is asked.
+ * make it. These short calls pay two comparisons; a change of the policy ends that, nothing else
+ * is asked, and they are not counted.
  *
  * Sizes that have not been tried follow the next larger one that was: the less an operation moves,
  * the less there is to win. What is larger than all that were tried is always asked. A size that is
