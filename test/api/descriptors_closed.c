@@ -6,7 +6,6 @@
  * also when communication servers have gone that were there before.
  *
  * Run: tasks=1,2,3
- * Run: tasks=4 nodes=2
  * Run: tasks=1,3 args="pipes"
  */
 #include <fcntl.h>
