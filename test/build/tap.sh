@@ -103,6 +103,22 @@ expect 'cannot understand: tasks=many'
 TEST_UNTIL=1 "$top/test/tap" test/self/plain.c >out
 expect '^1\.\.0 # SKIP out of time$'
 
+# A socket that another user opens meanwhile is not left behind by a case.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    chmod 755 "$work"
+    cp "$top/test/tap" runner
+    mkfifo -m 666 begun opened
+    printf 'echo >begun\nread -r line <opened\n' >test/self/other.sh
+    perl -MSocket -e 'open my $begun, "<", "begun"; <$begun>;
+        socket my $socket, AF_UNIX, SOCK_DGRAM, 0;
+        bind $socket, pack_sockaddr_un("\0pami-other-$$") or die;
+        open my $opened, ">", "opened"; print $opened "yes\n"; close $opened; sleep 40' &
+    setpriv --reuid=65534 --clear-groups ./runner test/self/other.sh >out 2>&1 || true
+    kill $!
+    cat out
+    expect '^ok 1 - self/other '
+fi
+
 # What is named and is no test is an error, also among others and where it is a directory.
 for names in test/unit/none.c test/unit/coll_arithmetic 'test/build/tap.sh test/build'; do
     if make -n -C "$top" check TEST="$names" >out 2>&1; then
