@@ -47,7 +47,7 @@ grep -q "there is no 'no-such-group'" "$work/err" || complain 'the wrong name is
 
 program bench/limit <<'END'
 echo pingpong_two_lines,64,ns,100
-echo pingpong_disturbed,64,%,0
+echo pingpong_disturbed,64,percent,0
 END
 program bin/pamirun <<'END'
 echo broadcast,8,us,1
