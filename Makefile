@@ -260,7 +260,7 @@ $(scenarios:%.c=$(BUILD)/obj/%.o): extra += $(explore_flags)
 $(BUILD)/obj/explored/%.o: %.c $(BUILD)/commands
 	$(call say,CC,$<) mkdir -p $(@D) && \
 	    $(compile) -include src/util/banned.h $(explore_flags) -c -o $@ $<
-$(BUILD)/test/unit/explore: LDFLAGS += $(explore_wraps:%=-Wl,--wrap=%)
+$(BUILD)/test/unit/explore: override LDFLAGS += $(explore_wraps:%=-Wl,--wrap=%)
 beside_test/unit/explore := $(explored:%.c=$(BUILD)/obj/explored/%.o)
 
 # inside_program FILE,NAME,LIBRARIES: linked with every internal symbol.
