@@ -10,8 +10,8 @@
  *             are written before serving is released, and read after it was acquired.
  *   running   the thread is inside the context. Disabling clears serving, then waits for running
  *             to be false; the thread sets running, then looks at serving (A1: both seq_cst).
- *   waits_for a thread that disables another's context in a callback says so and then follows who
- *             waits for whom, so that of a circle the last one sees it all (A2: both seq_cst).
+ *   waits_for a thread that disables another's context in a callback waits for that thread unless
+ *             it waits for this one, perhaps by way of others, of whatever clients (waits_lock).
  */
 #include "client/async.h"
 
@@ -79,6 +79,8 @@ static bool has_spare(const struct async_thread *thread)
 
 /* The one that is running; NULL: it is none of the library's. */
 static _Thread_local struct async_thread *self __attribute__((tls_model("initial-exec")));
+
+static pthread_mutex_t waits_lock = PTHREAD_MUTEX_INITIALIZER; /* waits_for of all threads */
 
 /* ---- one context's turn ---- */
 
@@ -405,31 +407,32 @@ static bool can_wait(const struct async_slot *slot)
     return slot->progress == NULL || !context_lock_held(&slot->context->lock);
 }
 
-/* Does the thread wait for the caller, perhaps by way of others? Of this pool only, whose threads
- * stay while one of its contexts is being disabled. */
-static bool waits_for_us(struct async_thread *thread)
+/* NULL: this thread does not wait any more. False: the other one waits for it, and its own callback
+ * has to return first. Threads that are waited for stay, as their contexts do. */
+static bool set_waits_for(struct async_thread *thread)
 {
-    for (unsigned i = 0; thread != NULL && i < self->pool->thread_count; i++) {
-        thread = atomic_load_explicit(&thread->waits_for, memory_order_seq_cst); /* A2 */
-        if (thread == self)
-            return true;
-    }
-    return false;
+    const struct async_thread *last = thread;
+
+    pthread_mutex_lock(&waits_lock);
+    while (last != NULL && last != self)
+        last = last->waits_for;
+    if (last == NULL)
+        self->waits_for = thread;
+    pthread_mutex_unlock(&waits_lock);
+    return last == NULL;
 }
 
 /* Until the context's thread is outside; not for one that stays in a callback for the caller's. */
 static void wait_until_left(const struct async_slot *slot)
 {
-    bool inside = self != NULL && self->pool == slot->thread->pool;
     uint32_t tries = 0;
 
-    if (inside)
-        atomic_store_explicit(&self->waits_for, slot->thread, memory_order_seq_cst); /* A2 */
-    while (is_visited(slot) && !is_serving(slot) && can_wait(slot) &&
-           !(inside && waits_for_us(slot->thread)))
+    if (!is_visited(slot) || (self != NULL && !set_waits_for(slot->thread)))
+        return;
+    while (is_visited(slot) && !is_serving(slot) && can_wait(slot))
         yield_again(tries++);
-    if (inside)
-        atomic_store_explicit(&self->waits_for, NULL, memory_order_seq_cst);
+    if (self != NULL)
+        set_waits_for(NULL);
 }
 
 static pami_result_t disable(const char *function, pami_context_t handle, unsigned events)

@@ -44,12 +44,12 @@ struct async_thread {
     atomic_int id; /* for the system */
     struct async_bell bell;
     atomic_bool stopping;
-    _Atomic(struct async_thread *) waits_for; /* A2 */
-    cpu_set_t cpus;     /* where it may run; pool->place_lock, as the next one */
-    cpu_set_t granted;  /* where it has said that it wants to run */
-    uint64_t placed_at; /* ns: when it last moved; its own, as is all that follows */
-    bool clear;         /* of the processors that its program uses */
-    bool realtime;      /* it runs before its program, whenever it does not sleep */
+    struct async_thread *waits_for; /* waits_lock of async.c */
+    cpu_set_t cpus;                 /* where it may run; pool->place_lock, as the next one */
+    cpu_set_t granted;              /* where it has said that it wants to run */
+    uint64_t placed_at;             /* ns: when it last moved; its own, as is all that follows */
+    bool clear;                     /* of the processors that its program uses */
+    bool realtime;                  /* it runs before its program, whenever it does not sleep */
     uint64_t crowded_until, crowded_for; /* ns; another thread works where it runs */
 };
 

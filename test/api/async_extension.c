@@ -318,7 +318,8 @@ static void from_inside_and_outside(void)
     CHECK_SIZE(load(&returned), 1);
 }
 
-/* Two threads, each in a callback in which it disables the context of the other. */
+/* Two threads, of one client or of two, each in a callback in which it disables the context of the
+ * other. */
 static pami_result_t disable_other(pami_context_t context, void *cookie)
 {
     __atomic_fetch_add(&inside, 1, __ATOMIC_ACQ_REL);
@@ -328,18 +329,29 @@ static pami_result_t disable_other(pami_context_t context, void *cookie)
     return count(context, cookie);
 }
 
-static void from_each_other(void)
+static void disable_each_other(pami_context_t one, pami_context_t other)
 {
     static pami_work_t work[2];
-    pami_context_t *two = &job.context[1];
 
     done = inside = 0;
-    CHECK_OK(PAMIX_Context_async_enable(two, 2, NULL));
-    for (size_t i = 0; i < 2; i++)
-        CHECK_OK(PAMI_Context_post(two[i], &work[i], disable_other, two[1 - i]));
+    CHECK_OK(PAMIX_Context_async_enable(&one, 1, NULL));
+    CHECK_OK(PAMIX_Context_async_enable(&other, 1, NULL));
+    CHECK_OK(PAMI_Context_post(one, &work[0], disable_other, other));
+    CHECK_OK(PAMI_Context_post(other, &work[1], disable_other, one));
     WAIT_WITH(test_sleep(1e-4), load(&done) == 2);
-    CHECK_OK(PAMIX_Context_async_disable(two, 2));
+    CHECK_OK(PAMIX_Context_async_disable(&one, 1));
+    CHECK_OK(PAMIX_Context_async_disable(&other, 1));
     inside = 0;
+}
+
+static void from_each_other(void)
+{
+    struct job second;
+
+    disable_each_other(job.context[1], job.context[2]);
+    job_start(&second, "second", 2);
+    disable_each_other(job.context[1], second.context[1]);
+    job_finish(&second);
 }
 
 static pami_result_t leave_here(pami_context_t context, void *cookie)
