@@ -252,13 +252,11 @@ static void turned_away(const struct client_core *core)
         yield_again(idle_passes);
 }
 
-/* A pass has found nothing. The counters of a shared context are another thread's. */
+/* A pass has found nothing. The caller is still inside. */
 static void note(struct context *context, struct look *look)
 {
     uint64_t sends;
 
-    if (unlikely(context_shared(context)))
-        return;
     if (unlikely(context->patient)) {
         context->patient = false;
         look->patient = true;
@@ -273,7 +271,7 @@ static void note(struct context *context, struct look *look)
 
 /* A pass by a caller that may be nested in another or come after the end; -1: it is nested, or the
  * context is about to go. */
-HOT static int guarded_pass(struct context *context)
+HOT static inline int guarded_pass(struct context *context, struct look *look)
 {
     int events;
 
@@ -287,8 +285,10 @@ HOT static int guarded_pass(struct context *context)
     }
     misuse_enter(context, "PAMI_Context_advance");
     events = context_pass(context);
-    context_leave(context);
+    if (events == 0)
+        note(context, look);
     misuse_leave(context);
+    context_leave(context);
     return events;
 }
 
@@ -304,7 +304,7 @@ HOT pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
         return PAMI_EAGAIN;
     }
     for (size_t pass = 0; pass < maximum;) {
-        int events = guarded_pass(context);
+        int events = guarded_pass(context, &look);
 
         if (events > 0) {
             idle_passes = 0;
@@ -314,7 +314,6 @@ HOT pami_result_t PAMI_Context_advance(pami_context_t handle, size_t maximum)
             turned_away(context->core);
             break;
         }
-        note(context, &look);
         pass += idle(context, &look, true);
     }
     return PAMI_EAGAIN;
@@ -332,24 +331,14 @@ static pami_result_t check_set(const char *function, pami_context_t handles[], s
     return PAMI_SUCCESS;
 }
 
-/* A pass over one of several contexts; -1: the caller is inside already, or it is about to go. */
-static int pass_owned(struct context *context, struct look *look)
-{
-    int events = guarded_pass(context);
-
-    if (events == 0)
-        note(context, look);
-    return events;
-}
-
-/* The same with its lock; -1 also when another thread holds that. */
+/* The same with the context's lock; -1 also when another thread holds that. */
 static int pass_locked(struct context *context, struct look *look)
 {
     int events;
 
     if (!context_try(context))
         return -1;
-    events = pass_owned(context, look);
+    events = guarded_pass(context, look);
     context_unlock(context);
     return events;
 }
@@ -380,7 +369,7 @@ static pami_result_t passes(pami_context_t handles[], size_t count, size_t maxim
             turned_away(core);
             break;
         }
-        pass += idle(entered, &look, one == pass_owned);
+        pass += idle(entered, &look, one == guarded_pass);
     }
     return PAMI_EAGAIN;
 }
@@ -389,7 +378,7 @@ pami_result_t PAMI_Context_advancev(pami_context_t handles[], size_t count, size
 {
     pami_result_t result = check_set("PAMI_Context_advancev", handles, count);
 
-    return result == PAMI_SUCCESS ? passes(handles, count, maximum, pass_owned) : result;
+    return result == PAMI_SUCCESS ? passes(handles, count, maximum, guarded_pass) : result;
 }
 
 pami_result_t PAMI_Context_trylock_advancev(pami_context_t handles[], size_t count, size_t maximum)
