@@ -5,7 +5,8 @@
  *     crowd             It is stopped while they come, so all wait at the door, the task of the job
  *                       before the others. That one is not sent away in their place.
  *     crowd slow        The task of the job gets no processor after it was let in, and is sent away
- *                       as one of the crowd. It comes again.
+ *                       as one of the crowd. It comes again, and is at rest afterwards, though a
+ *                       child of its has the socket, too, that has ended.
  *     crowd slow both   Meanwhile the other one has something to say to it, too.
  *     crowd full        It is stopped for longer than the peer timeout, and there is no room at the
  *                       door. The task of the job waits for some, and does not take it for dead.
@@ -152,14 +153,24 @@ static void change_over(pid_t other, bool both)
 
     if (child == 0) {
         kill(self, SIGSTOP);
+        rest(0.2); /* until all its threads have stopped */
         if (both)
             kill(other, SIGUSR1);
         kill(other, SIGCONT);
         rest(SLOW_S);
         kill(self, SIGCONT);
+        rest(SLOW_S); /* with a socket that is over */
         _exit(0);
     }
     rest(0.5); /* or more: until it is this one's turn again */
+}
+
+static bool is_at_rest(void)
+{
+    clock_t before = clock();
+
+    rest(1);
+    return clock() - before < CLOCKS_PER_SEC / 10;
 }
 
 static int greet(pami_context_t context, pami_endpoint_t other, bool slow, bool full, bool more)
@@ -205,6 +216,10 @@ static int greet(pami_context_t context, pami_endpoint_t other, bool slow, bool 
         printf("the death was noticed after %.1f s\n", now() - start);
     else if (result != PAMI_SUCCESS)
         puts("the message to a task that lives has failed");
+    if (slow && !is_at_rest()) {
+        puts("a thread of the library does not rest");
+        return 1;
+    }
     return lives && (result == PAMI_SUCCESS) != dies ? 0 : 1;
 }
 

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -57,6 +58,7 @@ static struct connection *connection_new(const struct ofi_device *device, int fd
         return NULL;
     list_init(&connection->link);
     connection->fd = fd;
+    connection->epoll = -1;
     connection->state = state;
     connection->since = connection->heard = clock_now_ns();
     connection->deadline = connection->since + connection_greeting_ns(device);
@@ -65,11 +67,20 @@ static struct connection *connection_new(const struct ofi_device *device, int fd
     return connection;
 }
 
+/* A child that the process has forked has the socket, too, and keeps it in the set. */
+void connection_hang_up(struct connection *connection)
+{
+    if (connection->fd < 0)
+        return;
+    epoll_ctl(connection->epoll, EPOLL_CTL_DEL, connection->fd, NULL);
+    close(connection->fd);
+    connection->fd = -1;
+}
+
 void connection_free(struct connection *connection)
 {
     list_remove(&connection->link);
-    if (connection->fd >= 0)
-        close(connection->fd);
+    connection_hang_up(connection);
     free(connection->out);
     free(connection);
 }

@@ -87,7 +87,8 @@ struct place {
 
 struct connection {
     struct list link;
-    int fd; /* -1: none */
+    int fd;    /* -1: none */
+    int epoll; /* the set that watches the socket, where one does */
     enum connection_state state;
     uint32_t task;     /* the other; known once the state is PROVEN or for clients */
     uint64_t since;    /* ns */
@@ -118,6 +119,9 @@ struct connection *connection_over(const struct ofi_device *device, uint32_t tas
                                    int fd);
 struct connection *connection_from(const struct ofi_device *device, int fd);
 void connection_free(struct connection *connection);
+
+/* Without a socket from now on. */
+void connection_hang_up(struct connection *connection);
 
 /* The socket is readable or writable: call what is given for each message. Look at the state
  * afterwards; what has come with the last proof is left for the next call. */

@@ -89,9 +89,7 @@ static int connect_from(const struct sockaddr_storage *from, const struct place 
 
 static void hang_up(struct connection *connection)
 {
-    if (connection->fd >= 0)
-        close(connection->fd);
-    connection->fd = -1;
+    connection_hang_up(connection);
     connection->in_bytes = connection->said = 0;
 }
 

@@ -119,6 +119,7 @@ static void watch_connection(struct reception *reception, struct connection *con
         .data.u64 = source_of(SOURCE_CONNECTION, connection),
     };
 
+    connection->epoll = reception->epoll;
     if (epoll_ctl(reception->epoll, how, connection->fd, &event) != 0)
         connection->state = CONNECTION_FAILED;
     reception->failed = reception->failed || connection->state == CONNECTION_FAILED;
@@ -461,10 +462,8 @@ static void free_failed(struct reception *reception)
     list_for_each_safe (item, following, &reception->connections) {
         struct connection *connection = list_entry(item, struct connection, link);
 
-        if (connection->state != CONNECTION_FAILED)
-            continue;
-        epoll_ctl(reception->epoll, EPOLL_CTL_DEL, connection->fd, NULL); /* children may have it */
-        connection_free(connection);
+        if (connection->state == CONNECTION_FAILED)
+            connection_free(connection);
     }
 }
 
