@@ -1271,7 +1271,8 @@ unsigned long long PAMI_Wtimebase(pami_client_t client);
 
 /*
  * Copy the text of the calling thread's latest PAMI failure into string[0..length-1], cut if need
- * be, with a final NUL. Returns the number of characters before the NUL, 0 without a failure.
+ * be, with a final NUL. Returns the number of characters before the NUL, 0 without a failure. In a
+ * callback that is told of a failure it is the text of that one.
  */
 size_t PAMI_Error_text(char *string, size_t length);
 

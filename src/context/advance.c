@@ -97,7 +97,7 @@ static int run_traced(struct completion_queue *queue, struct context *context)
     int count = 0;
 
     for (; queue->head != end; count++) {
-        struct completion due = queue->ring[queue->head++ & queue->mask];
+        struct completion due = completion_take(queue);
         uint64_t begin = clock_now_ns();
 
         due.function(context, due.cookie, due.result);

@@ -20,6 +20,12 @@ int completion_queue_init(struct completion_queue *queue)
 
 void completion_queue_finish(struct completion_queue *queue)
 {
+    for (; !completion_queue_empty(queue); queue->head++) {
+        const struct completion *due = &queue->ring[queue->head & queue->mask];
+
+        if (due->result != PAMI_SUCCESS)
+            free(due->text);
+    }
     free(queue->ring);
     queue->ring = NULL;
 }
@@ -45,7 +51,7 @@ HOT int completion_queue_run(struct completion_queue *queue, pami_context_t cont
     int count = 0;
 
     while (queue->head != end) {
-        struct completion due = queue->ring[queue->head++ & queue->mask];
+        struct completion due = completion_take(queue);
 
         due.function(context, due.cookie, due.result);
         count++;

@@ -5,6 +5,9 @@
  * programs may start new operations from callbacks without growing the stack. A growing ring of
  * plain records; single owner.
  *
+ * A callback that tells of a failure finds the text that its finder has left, whichever thread that
+ * was and whatever has failed since.
+ *
  * It grows when an operation starts, never when one ends: for each callback that is to come room is
  * promised, so that none is lost for want of memory. records >= those queued + those promised.
  */
@@ -18,11 +21,13 @@
 #include <pami/pami.h>
 
 #include "util/cpu.h"
+#include "util/error.h"
 
 struct completion {
     pami_event_function function;
     void *cookie;
     pami_result_t result;
+    char *text; /* error_copy; not set with PAMI_SUCCESS */
 };
 
 struct completion_queue {
@@ -68,8 +73,23 @@ static inline int completion_promise(struct completion_queue *queue, size_t coun
 static inline void completion_add(struct completion_queue *queue, pami_event_function function,
                                   void *cookie, pami_result_t result)
 {
-    queue->ring[queue->tail++ & queue->mask] =
-        (struct completion){.function = function, .cookie = cookie, .result = result};
+    struct completion *due = &queue->ring[queue->tail++ & queue->mask];
+
+    due->function = function;
+    due->cookie = cookie;
+    due->result = result;
+    if (unlikely(result != PAMI_SUCCESS))
+        due->text = error_copy();
+}
+
+/* The oldest, to be called: there is one. */
+static inline struct completion completion_take(struct completion_queue *queue)
+{
+    struct completion due = queue->ring[queue->head++ & queue->mask];
+
+    if (unlikely(due.result != PAMI_SUCCESS))
+        error_recall(due.text);
+    return due;
 }
 
 /* One for which nothing was promised; 0 or -ENOMEM. */

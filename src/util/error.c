@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static _Thread_local char error_text[ERROR_TEXT_MAX];
@@ -23,6 +24,19 @@ pami_result_t error_set(pami_result_t result, const char *format, ...)
     va_end(arguments);
     errno = saved;
     return result;
+}
+
+char *error_copy(void)
+{
+    return error_text[0] != '\0' ? strdup(error_text) : NULL;
+}
+
+void error_recall(char *text)
+{
+    if (text == NULL)
+        return;
+    snprintf(error_text, sizeof(error_text), "%s", text);
+    free(text);
 }
 
 pami_result_t error_from_errno(int negative_errno)

@@ -1,6 +1,7 @@
 /*
  * PAMI_Error_text: the latest failure of this thread, cut to fit; nothing in a new thread, nothing
- * from successes and from EAGAIN.
+ * from successes and from EAGAIN. A callback finds why its operation failed, whatever another one
+ * has done wrong meanwhile.
  *
  * Run:
  * Run: tasks=2
@@ -22,6 +23,46 @@ static void *other_thread(void *cookie)
     CHECK(PAMI_Error_text(text, sizeof text) > 0);
     CHECK(strstr(text, "PAMI_Context_unlock") == text);
     return NULL;
+}
+
+static void on_done(pami_context_t context, void *cookie, pami_result_t result)
+{
+    char *text = cookie;
+
+    (void)context;
+    if (result == PAMI_SUCCESS) /* the data had gone when the target found that it has no place */
+        return;
+    strcpy(text, test_text());
+    CHECK(strstr(text, "put: ") == text);
+    CHECK_RESULT(PAMI_Context_unlock(PAMI_CONTEXT_NULL), PAMI_INVAL);
+}
+
+static bool put_ended;
+
+static void on_rdone(pami_context_t context, void *cookie, pami_result_t result)
+{
+    const char *text = cookie;
+
+    (void)context;
+    CHECK(result != PAMI_SUCCESS);
+    CHECK(strstr(test_text(), "put: ") == test_text());
+    CHECK(text[0] == '\0' || strcmp(test_text(), text) == 0);
+    put_ended = true;
+}
+
+/* To where no process has memory. */
+static void put_nowhere(void)
+{
+    static char bytes[64], text[512];
+    pami_put_simple_t put = {
+        .rma = {.dest = job_endpoint(&job, 1, 0), .bytes = sizeof bytes, .done_fn = on_done},
+        .addr = {bytes, (void *)(uintptr_t)0xffff800000000000u},
+        .put = {.rdone_fn = on_rdone},
+    };
+
+    put.rma.cookie = text;
+    CHECK_OK(PAMI_Put(job.context[0], &put));
+    WAIT(&job, put_ended);
 }
 
 int main(void)
@@ -63,6 +104,9 @@ int main(void)
     pthread_join(thread, NULL);
     CHECK_SIZE(PAMI_Error_text(text, sizeof text), length);
     CHECK(strstr(text, "PAMI_Endpoint_create") == text);
+    if (job.task == 0 && job.tasks > 1)
+        put_nowhere();
+    job_barrier(&job);
     job_finish(&job);
     return 0;
 }

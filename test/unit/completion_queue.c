@@ -1,14 +1,16 @@
 /*
  * The queue of completions: order, growth at every position of the ring, also inside a callback,
- * and no callback that runs in the run that added it.
+ * no callback that runs in the run that added it, and the error text that each failure has.
  *
  * Run: timeout=60
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -124,13 +126,62 @@ static void chain(void **state)
     completion_queue_finish(&queue);
 }
 
+static void has_text(pami_context_t context, void *cookie, pami_result_t result)
+{
+    char text[ERROR_TEXT_MAX];
+
+    (void)context;
+    assert_int_equal(result, PAMI_ERROR);
+    PAMI_Error_text(text, sizeof(text));
+    assert_string_equal(text, cookie);
+    error_set(PAMI_INVAL, "what the callback has done wrong");
+}
+
+static void succeeds(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)cookie;
+    assert_int_equal(result, PAMI_SUCCESS);
+}
+
+static void push_failure(struct completion_queue *queue, const char *text)
+{
+    pami_result_t result = error_set(PAMI_ERROR, "%s", text);
+
+    assert_int_equal(completion_push(queue, has_text, (void *)(uintptr_t)text, result), 0);
+}
+
+static void *fail_elsewhere(void *queue)
+{
+    push_failure(queue, "the first failure");
+    push_failure(queue, "the second failure");
+    completion_push(queue, succeeds, NULL, PAMI_SUCCESS);
+    return NULL;
+}
+
+static void texts(void **state)
+{
+    struct completion_queue queue;
+    pthread_t thread;
+    char text[ERROR_TEXT_MAX];
+
+    (void)state;
+    assert_int_equal(completion_queue_init(&queue), 0);
+    assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, &queue), 0);
+    pthread_join(thread, NULL);
+    push_failure(&queue, "a failure of this thread");
+    assert_int_equal(completion_queue_run(&queue, CONTEXT), 4);
+    push_failure(&queue, "what nobody hears of");
+    error_set(PAMI_ERROR, "the latest");
+    completion_queue_finish(&queue);
+    PAMI_Error_text(text, sizeof(text));
+    assert_string_equal(text, "the latest");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order),
-        cmocka_unit_test(growth_anywhere),
-        cmocka_unit_test(adding_inside),
-        cmocka_unit_test(chain),
+        cmocka_unit_test(order), cmocka_unit_test(growth_anywhere), cmocka_unit_test(adding_inside),
+        cmocka_unit_test(chain), cmocka_unit_test(texts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
