@@ -69,8 +69,7 @@ ifeq ($(DEVELOPER),1)
 WARNINGS += -Werror
 endif
 
-# Everything is position independent, so that one set of objects serves both libraries.
-base_cflags  := -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -pthread \
+base_cflags  := -std=gnu11 -D_GNU_SOURCE -fvisibility=hidden -pthread \
                 -DPAMI_VERSION_TEXT='"$(VERSION)"' -Iinclude -Isrc
 base_ldflags := -pthread -Wl,--as-needed
 ifneq ($(SANITIZE),)
@@ -88,7 +87,9 @@ ifneq ($(DEBUG)$(SANITIZE),)
 base_cflags  += -DPAMI_MISUSE_CHECKS
 endif
 
-compile = $(CC) $(base_cflags) $(WARNINGS) $(HWLOC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
+# Everything is position independent, so that one set of objects serves both libraries: also where
+# CFLAGS have -fPIE.
+compile = $(CC) $(base_cflags) $(WARNINGS) $(HWLOC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP
 link    = $(CC) $(base_ldflags) $(CFLAGS) $(LDFLAGS)
 LIBS    = $(HWLOC_LIBS) -lm -ldl -lrt
 
@@ -228,8 +229,9 @@ fill_pc = sed -e 's|@prefix@|$(1)|' -e 's|@libdir@|$(2)|' -e 's|@includedir@|$(s
 
 # Whatever a build looks for in programs is not looked for here.
 $(BUILD)/test/lib/%.so: test/lib/%.c $(wildcard src/bootstrap/pmix_abi.h) $(BUILD)/commands
-	$(call say,LD,$@) mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden \
-	    -shared -pthread -Isrc $(WARNINGS) $(FABRIC_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -ldl
+	$(call say,LD,$@) mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE -fvisibility=hidden \
+	    -shared -pthread -Isrc $(WARNINGS) $(FABRIC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -fPIC $(LDFLAGS) \
+	    -o $@ $< -ldl
 
 # For use from the build tree, wherever that has been moved to; `make install` writes another one.
 pc_here = $(filter 2,$(shell grep -cFxs -e 'prefix=$(abspath $(BUILD))' \

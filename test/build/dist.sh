@@ -38,10 +38,12 @@ make -n tests FABRIC_LIBS= CMOCKA_LIBS= >"$work/shown"
     { echo "FAILED: tests that cannot be built would be"; exit 1; }
 grep -q 'test/unit: cmocka is missing' "$work/shown" && grep -q 'test/api/put' "$work/shown"
 
-# Flags for the linker that are given come beside those that a program needs.
-make -n tests CMOCKA_LIBS=-lcmocka LDFLAGS=-Wl,-z,now >"$work/shown"
+# Flags that are given come beside those that a program needs, and leave objects fit for libraries.
+make -n tests CMOCKA_LIBS=-lcmocka CFLAGS=-fPIE LDFLAGS=-Wl,-z,now >"$work/shown"
 grep -q -e '-z,now .*-Wl,--wrap=.*-o build/test/unit/explore' "$work/shown" ||
     { echo "FAILED: LDFLAGS replace what test/unit/explore is linked with"; exit 1; }
+grep -e '-fPIE .*-c -o' "$work/shown" | grep -v -e '-fPIE -fPIC' &&
+    { echo "FAILED: CFLAGS with -fPIE make objects that no shared library can have"; exit 1; }
 
 # What gcc alone knows, or can do without, clang does not get.
 for way in SANITIZE=address 'CFLAGS=-O2 -flto=thin'; do
