@@ -86,6 +86,13 @@ void rendezvous_lead(struct p2p *p2p, struct receive *receive, const char *bytes
         receive_finish(p2p, receive, PAMI_SUCCESS);
 }
 
+/* The sender's context has ended meanwhile, without waiting any longer: its memory is its program's
+ * again, and whatever was read there may be something else. */
+static bool is_given_up(const struct receive *receive)
+{
+    return !receive->peer->gone && path_is_stale(receive->peer->path);
+}
+
 /* A sender that waits for no answer any more has gone, whoever has its place now. */
 static void get_done(struct transfer *transfer, int error)
 {
@@ -93,6 +100,8 @@ static void get_done(struct transfer *transfer, int error)
     struct p2p *p2p = receive->context->p2p;
 
     receive->fetching = false;
+    if (error == 0 && unlikely(is_given_up(receive)))
+        error = -EPIPE;
     if (error == 0) {
         if (landed(receive, receive->bounce_bytes))
             receive_finish(p2p, receive, PAMI_SUCCESS);
@@ -162,6 +171,8 @@ static int pull(struct p2p *p2p, struct receive *receive)
     }
     if (error == -EAGAIN)
         return 0;
+    if (error == 0 && unlikely(is_given_up(receive)))
+        error = -EPIPE;
     if (error == 0) {
         if (landed(receive, moved))
             receive_finish(p2p, receive, PAMI_SUCCESS);
