@@ -1,5 +1,6 @@
 #!/bin/bash
-# A task dies while the others start up: creating a client fails in time and says why, or works.
+# A task dies or is late while the others start up: creating a client fails in time and says why,
+# or works.
 #
 # Run: timeout=120
 
@@ -29,6 +30,14 @@ what="limited files"
 # Said by the library as well, as the program may be ended before it does.
 grep -q "error: device shm: cannot make a segment of .*ulimit -f" "$scratch/err" ||
     complain "the cause is not said"
+
+# Nobody has left where one is late.
+what="a late task"
+PAMI_BOOTSTRAP_TIMEOUT=1 "$pamirun" -n 3 sh -c '[ "$PMI_RANK" != 2 ] || sleep 30; exec "$1"' - \
+    "$build/examples/hello" >"$scratch/out" 2>"$scratch/err"
+[ $? = 1 ] && grep -q "no answer to .* within 1 s" "$scratch/err" &&
+    grep -q "did not meet during start-up: Connection timed out" "$scratch/err" ||
+    complain "a wrong cause"
 
 what="a segment larger than the address space"
 PAMI_SHM_RING_SLOTS=1048576 PAMI_SHM_CHUNKS=1048576 PAMI_SHM_CHUNK_BYTES=16M \

@@ -101,7 +101,8 @@ static int connect_job(struct ofi_device *device, char *why, size_t size)
     }
     fenced = bootstrap_fence(device->bootstrap);
     if (fenced != 0)
-        snprintf(why, size, "a task left during start-up: %s", strerror(-fenced));
+        snprintf(why, size, "the tasks did not meet during start-up: %s",
+                 fenced == -ECONNABORTED ? "one has left" : strerror(-fenced));
     if (fenced != 0 || published != 0)
         return fenced != 0 ? fenced : published;
     log_info("ofi: the others find this task at %s", card);

@@ -355,13 +355,24 @@ static void choose_name(char *name, size_t size, const struct segment_params *pa
              (unsigned long long)clock_now_ns());
 }
 
+/* It fails where a task leaves before it or comes too late, or the launcher is out of reach. */
+static int meet(const struct segment_params *params, char *why, size_t size)
+{
+    int error = bootstrap_fence(params->bootstrap);
+
+    if (error != 0)
+        snprintf(why, size, "the tasks did not meet during start-up: %s",
+                 error == -ECONNABORTED ? "one has left" : strerror(-error));
+    return error;
+}
+
 static int make(const struct segment_params *params, struct segment *segment, const char *key,
                 char *why, size_t size)
 {
     double seconds = option_seconds(OPT_BOOTSTRAP_TIMEOUT);
     uint32_t missing = 0;
     char name[108];
-    int listener = -1;
+    int listener = -1, met = 0;
     int error;
     int fd;
 
@@ -390,24 +401,19 @@ static int make(const struct segment_params *params, struct segment *segment, co
         error = listener < 0 ? listener : bootstrap_put(params->bootstrap, key, name);
     }
     if (error == 0)
-        error = bootstrap_fence(params->bootstrap);
+        error = met = meet(params, why, size);
     if (error == 0 && listener >= 0)
         error = handoff_serve(listener, fd, params->member_count, seconds, &missing);
     else if (listener >= 0)
         close(listener);
     if (segment->fd != fd)
         close(fd);
-    if (error == -ETIMEDOUT)
+    if (error == -ETIMEDOUT && met == 0)
         snprintf(why, size, "task %u did not join the segment within %g s",
                  params->members[missing], seconds);
-    else if (error != 0)
+    else if (error != 0 && met == 0)
         snprintf(why, size, "cannot share the segment: %s", strerror(-error));
     return error;
-}
-
-static void left_during_start(char *why, size_t size, int error)
-{
-    snprintf(why, size, "a task left during start-up: %s", strerror(-error));
 }
 
 /* What a failure to join means. */
@@ -430,12 +436,10 @@ static int join(const struct segment_params *params, struct segment *segment, co
     double seconds = option_seconds(OPT_BOOTSTRAP_TIMEOUT);
     char name[108];
     int fd = -1;
-    int error = bootstrap_fence(params->bootstrap);
+    int error = meet(params, why, size);
 
-    if (error != 0) {
-        left_during_start(why, size, error);
+    if (error != 0)
         return error;
-    }
     error = bootstrap_get(params->bootstrap, key, name, sizeof(name));
     if (error == 0)
         error = handoff_fetch(name, params->self, seconds, &fd);
@@ -569,9 +573,7 @@ int segment_open(const struct segment_params *params, struct segment **out, char
                               : join(params, segment, key, why, size);
     if (error == 0) {
         introduce_myself(params, segment);
-        error = bootstrap_fence(params->bootstrap);
-        if (error != 0)
-            left_during_start(why, size, error);
+        error = meet(params, why, size);
     }
     if (error != 0) {
         segment_close(segment);
