@@ -127,6 +127,10 @@ pami_result_t PAMIX_Context_async_query(pami_context_t context,
  * limits the heap of each task; by default main memory does. Tasks of different nodes cannot cast
  * to each other's heaps, also where the launcher only pretends the nodes; PAMI calls work on heap
  * memory all the same.
+ *
+ * A heap that has been used, or a neighbour's, is mapped as a whole, and collectives use heaps as
+ * well: mlockall(MCL_CURRENT) makes all of its pages. Programs lock memory before they create their
+ * first client, or with MCL_ONFAULT, or set PAMI_HEAP_BYTES.
  */
 
 /* Where memory should lie; or the number of a NUMA node as the operating system counts. */

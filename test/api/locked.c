@@ -1,7 +1,9 @@
 /*
  * A program that locks all its memory, what is to come as well: only what is used takes memory.
+ * With an argument it does so when the shared heap is in use already, and what is touched only.
  *
  * Run: tasks=1,2
+ * Run: tasks=2 args="later"
  */
 #include "api_test.h"
 
@@ -34,18 +36,27 @@ static long resident(void)
     return kib;
 }
 
-int main(void)
+static void lock_memory(int flags)
+{
+    if (mlockall(MCL_CURRENT | MCL_FUTURE | flags) != 0)
+        test_skip("memory cannot be locked");
+}
+
+int main(int argc, char *argv[])
 {
     static struct job job;
     void *memory;
 
+    (void)argv;
     if (HAS_SHADOW)
         test_skip("the sanitizer's own memory is too much to lock");
-    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
-        test_skip("memory cannot be locked");
+    if (argc == 1)
+        lock_memory(0);
     job_start(&job, "locked", 1);
     CHECK_OK(PAMIX_Mem_alloc(job.client, BYTES, 0, PAMIX_MEM_LOCAL, &memory));
     memset(memory, 1, BYTES);
+    if (argc > 1)
+        lock_memory(MCL_ONFAULT);
     job_barrier(&job);
     CHECK(resident() < MOST_KIB);
     CHECK_OK(PAMIX_Mem_free(job.client, memory));
