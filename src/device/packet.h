@@ -78,8 +78,8 @@ static inline uint32_t packet_body_bytes(const struct packet_header *head)
 
 /*
  * A packet to send. The memory behind meta, header and payload is read during the call only.
- * When `fill` is set it produces the payload instead (gathering through a type straight into the
- * device's buffer): it must write exactly payload_bytes to `to`, and is called at most once, after
+ * When `fill` is set it produces the payload instead (gathering through a type into the
+ * device's memory): it must write exactly payload_bytes to `to`, and is called at most once, after
  * the device is certain to accept the packet. It may run the program's code, which may begin
  * transfers with the same destination; packets to it wait, the device's own as well.
  */

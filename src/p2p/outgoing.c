@@ -143,7 +143,7 @@ static void send_answered(struct p2p *p2p, struct send *send, unsigned answer)
     send_finish(p2p, &send->op, p2p_answered("send", send->op.peer, answer));
 }
 
-/* Gather typed data straight into the device's buffer. */
+/* Gather typed data where the device wants them. */
 static void fill_typed(void *to, const struct packet *packet)
 {
     struct typed_source *typed = packet->fill_state;

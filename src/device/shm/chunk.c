@@ -33,13 +33,14 @@ static uint32_t sent_pop(struct chunk_pool *pool)
 int chunk_pool_init(struct chunk_pool *pool, struct segment *segment, uint32_t offset)
 {
     uint32_t count = segment->layout.chunks;
+    size_t room = (segment->layout.chunk_bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 
     *pool = (struct chunk_pool){
         .segment = segment,
         .inbox = segment_inbox(segment, segment->self, offset),
         .first = (char *)segment_chunk(segment, segment->self, offset, 0),
         .free = calloc(count, sizeof(*pool->free)),
-        .sent = malloc((count + 1) * sizeof(*pool->sent) + segment->layout.chunk_bytes),
+        .sent = aligned_alloc(CACHE_LINE, chunk_ring_bytes(count) + room),
         .count = count,
     };
     pool->touched = pool->inbox->chunks;
@@ -47,7 +48,6 @@ int chunk_pool_init(struct chunk_pool *pool, struct segment *segment, uint32_t o
         chunk_pool_finish(pool);
         return -ENOMEM;
     }
-    pool->sent[count] = 0;
     for (uint32_t i = count; i-- > 0;) {
         if (i >= pool->touched || is_free(pool, i))
             pool->free[pool->free_count++] = i;

@@ -33,13 +33,17 @@ struct chunk_pool {
     char *first;         /* chunk 0 */
     uint32_t *free;      /* stack */
     uint32_t free_count;
-    /* Ring of those with receivers, oldest first. Behind it: whether a body is being gathered, and
-     * room for one. */
-    uint32_t *sent;
+    bool gathering; /* a body is being gathered in the room for one, which is behind ... */
+    uint32_t *sent; /* ... the ring of those with receivers, oldest first */
     uint32_t sent_head, sent_count;
     uint32_t count;
     uint32_t touched; /* no other ones have ever been used: pages come when they are looked at */
 };
+
+static inline size_t chunk_ring_bytes(uint32_t count)
+{
+    return (count * sizeof(uint32_t) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
 
 /* The pool of my context `offset`. Chunks that receivers still hold from an earlier life of the
  * context count as sent. 0 or -ENOMEM. */
@@ -63,7 +67,7 @@ void chunk_reclaim(struct chunk_pool *pool, uint32_t endpoint);
  * to be gathered is gathered beside the chunk, as that stores more than the data, and all of it
  * would wait behind the stores that fetch lines.
  */
-void chunk_write(const struct chunk_pool *pool, struct chunk *chunk, const struct packet *packet,
+void chunk_write(struct chunk_pool *pool, struct chunk *chunk, const struct packet *packet,
                  struct gauge *gauge);
 
 /* Give back the chunk last got, which was not sent after all. */

@@ -11,18 +11,17 @@
 /* Payloads from here on may go past the cache. */
 #define STREAM_LEAST 2048u
 
-void chunk_write(const struct chunk_pool *pool, struct chunk *chunk, const struct packet *packet,
+void chunk_write(struct chunk_pool *pool, struct chunk *chunk, const struct packet *packet,
                  struct gauge *gauge)
 {
     uint32_t payload = packet->head.payload_bytes;
     const char *from = packet->payload;
     struct packet front = *packet;
     uint64_t start;
-    uint32_t *gathering = pool->sent + pool->count;
-    char *to;
+    char *to, *room;
 
     /* What gathers may send, which gathers as well. */
-    if (payload < STREAM_LEAST || (packet->fill != NULL && *gathering != 0)) {
+    if (payload < STREAM_LEAST || (packet->fill != NULL && pool->gathering)) {
         packet_write_body(chunk->data, packet);
         return;
     }
@@ -30,10 +29,11 @@ void chunk_write(const struct chunk_pool *pool, struct chunk *chunk, const struc
     packet_write_body(chunk->data, &front);
     to = chunk->data + packet_body_bytes(&front.head);
     if (packet->fill != NULL) {
-        *gathering = 1;
-        packet->fill(gathering + 1, packet);
-        *gathering = 0;
-        from = (const char *)(gathering + 1);
+        room = (char *)pool->sent + chunk_ring_bytes(pool->count);
+        pool->gathering = true;
+        packet->fill(room, packet);
+        pool->gathering = false;
+        from = room;
     }
     if (gauge_pays(gauge)) {
         stream_copy(to, from, payload);
