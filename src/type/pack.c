@@ -32,12 +32,6 @@ static void step_pieces(struct type_cursor *cursor, size_t pieces)
     cursor->left = 0;
 }
 
-static void step_bytes(struct type_cursor *cursor, size_t bytes)
-{
-    cursor->at += bytes;
-    cursor->left -= bytes;
-}
-
 static size_t gather(uintptr_t target, struct type_cursor *source, size_t bytes)
 {
     size_t done = 0;
@@ -57,7 +51,7 @@ static size_t gather(uintptr_t target, struct type_cursor *source, size_t bytes)
         } else {
             step = copy_smaller(source->left, bytes - done);
             memmove((void *)(target + done), (const void *)source->at, step);
-            step_bytes(source, step);
+            type_cursor_step(source, step);
         }
         done += step;
     }
@@ -83,7 +77,7 @@ static size_t scatter(struct type_cursor *target, uintptr_t source, size_t bytes
         } else {
             step = copy_smaller(target->left, bytes - done);
             memmove((void *)target->at, (const void *)(source + done), step);
-            step_bytes(target, step);
+            type_cursor_step(target, step);
         }
         done += step;
     }
@@ -103,10 +97,10 @@ size_t type_copy(struct type_cursor *target, struct type_cursor *source, size_t 
             break;
         if (source->left > target->left) {
             step = scatter(target, source->at, copy_smaller(source->left, left));
-            step_bytes(source, step);
+            type_cursor_step(source, step);
         } else if (target->left > source->left) {
             step = gather(target->at, source, copy_smaller(target->left, left));
-            step_bytes(target, step);
+            type_cursor_step(target, step);
         } else {
             size_t pieces = copy_smaller(whole_pieces(source, left), whole_pieces(target, left));
 
@@ -119,8 +113,8 @@ size_t type_copy(struct type_cursor *target, struct type_cursor *source, size_t 
             } else {
                 step = copy_smaller(source->left, left);
                 memmove((void *)target->at, (const void *)source->at, step);
-                step_bytes(source, step);
-                step_bytes(target, step);
+                type_cursor_step(source, step);
+                type_cursor_step(target, step);
             }
         }
         done += step;

@@ -153,6 +153,13 @@ void type_cursor_init(struct type_cursor *cursor, const struct type *type, const
 /* Make left > 0. False if the type is empty. */
 bool type_cursor_refill(struct type_cursor *cursor);
 
+/* Step over `bytes` of the current piece. */
+static inline void type_cursor_step(struct type_cursor *cursor, size_t bytes)
+{
+    cursor->at += bytes;
+    cursor->left -= bytes;
+}
+
 /* The next contiguous piece, at most `max` bytes (max > 0), and step over it. 0: empty type. */
 static inline size_t type_cursor_next(struct type_cursor *cursor, void **piece, size_t max)
 {
@@ -162,8 +169,7 @@ static inline size_t type_cursor_next(struct type_cursor *cursor, void **piece, 
         return 0;
     bytes = cursor->left < max ? cursor->left : max;
     *piece = (void *)cursor->at;
-    cursor->at += bytes;
-    cursor->left -= bytes;
+    type_cursor_step(cursor, bytes);
     return bytes;
 }
 
@@ -173,13 +179,6 @@ static inline void *type_cursor_whole(struct type_cursor *cursor, size_t bytes)
     if (cursor->left == 0 && !type_cursor_refill(cursor))
         return NULL;
     return cursor->left < bytes ? NULL : (void *)cursor->at;
-}
-
-/* Step over what that has found. */
-static inline void type_cursor_step(struct type_cursor *cursor, size_t bytes)
-{
-    cursor->at += bytes;
-    cursor->left -= bytes;
 }
 
 /* Whether the first `bytes` data bytes of both, applied at one base, lie at the same places. */
