@@ -94,12 +94,12 @@ static void on_answer(pami_context_t handle, void *cookie, const void *header, s
         request_first_here(request, (pami_result_t)answer->result);
         return;
     }
-    forget(request);
     if (answer->result != PAMI_SUCCESS) {
         atomic_fetch_add_explicit(&request->server->failed, 1, memory_order_relaxed);
         if (!request->wanted)
             note_loss(request);
     }
+    forget(request); /* a stop waits for that, and looks for losses */
     request_end_here(request, (pami_result_t)answer->result);
 }
 
@@ -480,7 +480,7 @@ static void fence_less(pami_context_t context, void *cookie, pami_result_t resul
     copy = *fence;
     fence_free(fence);
     if (copy.lost)
-        copy.result = error_set(PAMI_ERROR, "%s: what a server had that has died may be lost",
+        copy.result = error_set(PAMI_ERROR, "%s: what servers had may be lost",
                                 copy.stop ? "PAMIX_Servers_stop" : "PAMIX_Servers_fence");
     if (copy.function != NULL)
         copy.function(context, copy.cookie, copy.result);
