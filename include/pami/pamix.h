@@ -44,7 +44,7 @@ pami_result_t PAMIX_Client_abort(pami_client_t client, int status, const char *w
  * simulation does not block: no time would pass.
  *   maximum_us  longest time to block, microseconds
  * PAMI_SUCCESS: an advance may find something. PAMI_EAGAIN: the time is over, or another thread
- * ends the process. PAMI_INVAL.
+ * ends the process or destroys the context. PAMI_INVAL.
  */
 pami_result_t PAMIX_Context_wait(pami_context_t context, size_t maximum_us);
 

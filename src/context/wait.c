@@ -28,7 +28,7 @@
 /* ... and only when nothing has been found for so long: what is to be tried again often works
  * soon, as the next piece of a collective does, and such a sleep takes as long. */
 #define RETRY_PATIENCE_NS 300000u
-/* A call that the end of the process ends takes so much longer. */
+/* A call that the end of the process or of the context ends takes so much longer. */
 #define SLEEP_CLOSING_US 1000
 /* Looks before the first sleep. */
 #define LOOKS_BEFORE_SLEEP 200
@@ -276,7 +276,8 @@ static pami_result_t wait_inside(struct wait *wait)
     return PAMI_EAGAIN;
 }
 
-/* The process ends, which may need the processor: who calls again and again does so slowly. */
+/* Whoever ends the process or the context may need the processor: who calls again and again does so
+ * slowly. */
 static void sleep_closing(void)
 {
     static const struct timespec pause = {.tv_nsec = SLEEP_CLOSING_US * 1000};
