@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
 #include "util/clock.h"
@@ -67,13 +66,13 @@ static struct connection *connection_new(const struct ofi_device *device, int fd
     return connection;
 }
 
-/* A child that the process has forked has the socket, too, and keeps it in the set. */
+/* A child that the process has just made may have the socket, too, and keep it in the set. */
 void connection_hang_up(struct connection *connection)
 {
     if (connection->fd < 0)
         return;
     epoll_ctl(connection->epoll, EPOLL_CTL_DEL, connection->fd, NULL);
-    close(connection->fd);
+    socket_close(connection->fd);
     connection->fd = -1;
 }
 

@@ -153,6 +153,12 @@ void greeting_lost(const struct ofi_device *device, struct connection *connectio
 void greeting_refused(const struct ofi_device *device, const struct connection *connection,
                       int error); /* says so */
 
+/* sockets.c: non-blocking ones, which children do not get, by exec or by fork; or a negative errno,
+ * which may be closed, too. */
+int socket_new(int family);
+int socket_accept(int listener);
+void socket_close(int fd);
+
 void connection_set_heartbeat(const struct ofi_device *device, int fd);
 int connection_error(const struct connection *connection); /* of its socket: errno, or 0 */
 

@@ -273,8 +273,10 @@ static int take_port(const struct ofi_device *device, int *fd, uint16_t *port)
         address.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
     struct sockaddr *plain = (struct sockaddr *)(void *)&address;
 
-    *fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (*fd < 0 || bind(*fd, plain, bytes) != 0 || getsockname(*fd, plain, &bytes) != 0)
+    *fd = socket_new(address.ss_family);
+    if (*fd < 0)
+        return *fd;
+    if (bind(*fd, plain, bytes) != 0 || getsockname(*fd, plain, &bytes) != 0)
         return -errno;
     *port =
         ntohs(address.ss_family == AF_INET ? ((struct sockaddr_in *)(void *)&address)->sin_port
@@ -352,10 +354,8 @@ static void release(struct reception *reception)
     while ((peer = u64map_next(&reception->peers, &cursor)) != NULL)
         free(peer);
     u64map_finish(&reception->peers);
-    if (reception->listener >= 0)
-        close(reception->listener);
-    if (reception->closed >= 0)
-        close(reception->closed);
+    socket_close(reception->listener);
+    socket_close(reception->closed);
     if (reception->bell >= 0)
         close(reception->bell);
     if (reception->epoll >= 0)

@@ -22,7 +22,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/connection.h"
@@ -70,11 +69,11 @@ static int connect_from(const struct sockaddr_storage *from, const struct place 
 {
     const struct sockaddr *to = &place->door.any;
     const int on = 1;
-    int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket_new(to->sa_family);
     int error = 0;
 
     if (fd < 0)
-        return -errno;
+        return fd;
     setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     if (from->ss_family == to->sa_family)
         error = bind(fd, (const struct sockaddr *)(const void *)from, length(to));
@@ -83,7 +82,7 @@ static int connect_from(const struct sockaddr_storage *from, const struct place 
     if (error == 0 || errno == EINPROGRESS)
         return fd;
     error = -errno;
-    close(fd);
+    socket_close(fd);
     return error;
 }
 

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -328,11 +327,11 @@ static void accept_all(struct reception *reception)
     static const struct timespec pause = {.tv_nsec = ACCEPT_PAUSE_NS};
 
     while (reception->strangers < STRANGERS_MAX) {
-        int fd = accept4(reception->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = socket_accept(reception->listener);
         struct connection *connection;
 
         if (fd < 0) {
-            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            if (fd != -EAGAIN && fd != -EINTR && fd != -ECONNABORTED)
                 nanosleep(&pause, NULL);
             return;
         }
@@ -340,7 +339,7 @@ static void accept_all(struct reception *reception)
             connection = connection_from(reception->device, fd);
         while (connection == NULL && wait_for_memory(reception));
         if (connection == NULL) {
-            close(fd);
+            socket_close(fd);
             return;
         }
         list_push_back(&reception->connections, &connection->link);
