@@ -274,7 +274,8 @@ pami_result_t PAMI_Context_update(pami_context_t context, pami_configuration_t c
  *           before such a return
  *   fn      PAMI_EAGAIN keeps the item queued for one call per further pass
  * PAMI_INVAL: an argument is NULL. Any thread, any number at once, also from callbacks; needs no
- * lock. Items of one thread are first called in the order of posting.
+ * lock. Items of one thread are first called in the order of posting. fn may be called, and what it
+ * leads to may be the end of the context, before this call has returned in another thread.
  */
 pami_result_t PAMI_Context_post(pami_context_t context, pami_work_t *work, pami_work_function fn,
                                 void *cookie);

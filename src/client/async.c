@@ -332,7 +332,7 @@ static struct client *find_client(const char *function, pami_context_t handle)
 
     if (client == NULL)
         error_set(PAMI_INVAL, "%s: context: not a context", function);
-    else if (!client->core.simulated && context->ports[0]->ops->doorbell != NULL)
+    else if (!client->core.simulated && context->ports[0]->doorbell != NULL)
         return client;
     else
         error_set(PAMI_INVAL, "%s: context: is a simulated one", function);

@@ -34,10 +34,10 @@ uint32_t context_idle_passes(void);
 /* How long a sleep may be: not all ports that are armed can end it. */
 uint64_t context_sleep_limit(const struct context *context, uint64_t microseconds);
 
-/* The word that the port's ringing changes (device_ops.doorbell). */
+/* The word that the port's ringing changes. */
 static inline atomic_uint *context_doorbell(struct context *context)
 {
-    return context->ports[0]->ops->doorbell(context->ports[0]);
+    return context->ports[0]->doorbell;
 }
 
 #endif

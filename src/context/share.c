@@ -214,12 +214,13 @@ static void get_up(struct context *context)
     context_disarm(context);
 }
 
-/* Lying down, how deep will the sleep be? */
+/* Lying down, how deep will the sleep be? A post that is half done may have found nobody asleep. */
 static enum share_turn depth(const struct context *context)
 {
     if (!list_empty(&context->retries))
         return SHARE_RETRY;
-    return context_has_retries(context) ? SHARE_AGAIN : SHARE_ASLEEP;
+    return context_has_retries(context) || workqueue_entered(&context->work) ? SHARE_AGAIN
+                                                                             : SHARE_ASLEEP;
 }
 
 /* From now on everybody rings; false when there is something to do after all. */

@@ -3,7 +3,8 @@
  *
  * The order that loses no wake-up: arm the port (its flag becomes visible to every sender and
  * poster before arm returns), look once more at everything, sleep. A sender publishes first and
- * reads the flag afterwards.
+ * reads the flag afterwards. A poster reads it when half of its post is done: the last look must
+ * find that, too.
  *
  * Who waits keeps others out as an advance does: by its mark while it looks, and not while it
  * sleeps, or by the gate, also while it sleeps. Others may begin to share the context and the
@@ -33,7 +34,8 @@
 /* Looks before the first sleep. */
 #define LOOKS_BEFORE_SLEEP 200
 
-/* Ports that are not advanced, as the context is paused, have nothing. */
+/* Ports that are not advanced, as the context is paused, have nothing. Nor has a post that is half
+ * done. */
 bool context_has_events(const struct context *context)
 {
     if (!completion_queue_empty(&context->completions) || context->busy)
@@ -232,7 +234,7 @@ static bool sleep_once(struct wait *wait, uint64_t microseconds)
     bool ready;
 
     context_arm(context, microseconds <= CONTEXT_LIGHT_SLEEP_US);
-    ready = context_has_events(context);
+    ready = context_has_events(context) || workqueue_entered(&context->work);
     if (!ready && !must_go(wait)) {
         context->counters[COUNTER_SLEEPS]++;
         microseconds = context_sleep_limit(context, microseconds);

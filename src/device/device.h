@@ -89,9 +89,13 @@ struct port {
     struct port_params params;
     uint32_t life;     /* what paths to this endpoint have as theirs, where they are told */
     uint32_t sleep_us; /* longest sleep while armed that loses nothing, us; 0: any */
-    bool unsent;       /* packets wait for more to go with: flush is due at the end of a pass */
-    bool tend_soon;    /* house-keeping is due before its time */
-    bool unused;       /* closed before its context was: another one is to find what has come */
+    /* The word of a shared futex that arm sets to 1 and wake to 0, for who sleeps for several ports
+     * at once, or rings when the port may be gone; it stays where it is while the device is open.
+     * NULL: sleep and wake are the only ways. */
+    atomic_uint *doorbell;
+    bool unsent;    /* packets wait for more to go with: flush is due at the end of a pass */
+    bool tend_soon; /* house-keeping is due before its time */
+    bool unused;    /* closed before its context was: another one is to find what has come */
 };
 
 /*
@@ -321,11 +325,6 @@ struct device_ops {
     void (*disarm)(struct port *port);
     void (*sleep)(struct port *port, uint64_t microseconds);
     void (*wake)(struct port *port);
-
-    /* The word of a shared futex that arm sets to 1 and wake to 0, for a thread that sleeps for
-     * several ports at once; it stays where it is while the device is open. NULL: sleep is the
-     * only way. */
-    atomic_uint *(*doorbell)(struct port *port);
 
     /* Tasks of this host that compete for the processors of this one, itself included; a task that
      * may run on other processors too counts in part. NULL: does not know. */

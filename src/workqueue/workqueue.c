@@ -41,14 +41,18 @@ static struct work_node *list_take(struct work_list *list)
     return first;
 }
 
+/* Until its result is linked to the node the list is cut in two there, and the owner stops. */
+static struct work_node *enter(struct workqueue *queue, struct work_node *node)
+{
+    atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
+    return atomic_exchange_explicit(&queue->tail, node, memory_order_acq_rel);
+}
+
 static void push(struct workqueue *queue, struct work_node *node)
 {
-    struct work_node *previous;
+    struct work_node *before = enter(queue, node);
 
-    atomic_store_explicit(&node->next, NULL, memory_order_relaxed);
-    previous = atomic_exchange_explicit(&queue->tail, node, memory_order_acq_rel);
-    /* Until the next line the list is cut in two here, and the owner stops at `previous`. */
-    atomic_store_explicit(&previous->next, node, memory_order_release); /* P1 */
+    atomic_store_explicit(&before->next, node, memory_order_release); /* P1 */
 }
 
 /* For the end of the run. A signal handler that interrupts this may do the same. */
@@ -62,17 +66,17 @@ static void put_aside(struct workqueue *queue, struct work_node *node)
                                                   memory_order_release, memory_order_relaxed));
 }
 
-void workqueue_post(struct workqueue *queue, pami_work_t *storage, pami_work_function function,
-                    void *cookie)
+struct work_node *workqueue_enter(struct workqueue *queue, pami_work_t *storage,
+                                  pami_work_function function, void *cookie)
 {
     struct work_node *node = work_node_of(storage);
 
     node->function = function;
     node->cookie = cookie;
-    if (unlikely(running == queue))
-        put_aside(queue, node);
-    else
-        push(queue, node);
+    if (likely(running != queue))
+        return enter(queue, node);
+    put_aside(queue, node);
+    return NULL;
 }
 
 static struct work_node *next_of(struct work_node *node)

@@ -5,10 +5,14 @@
  *   workqueue_post   any number of threads at once, wait-free, no allocation; signal handlers as
  *                    well, whatever they interrupt. The caller's storage holds the queue's node; it
  *                    belongs to the queue until the function's final return, or the queue's drop.
+ *                    A post has two steps: enter gives the node its place, link shows it. What the
+ *                    caller does in between is over before the function is called, which may end
+ *                    the queue; link's store is the last that it has to do with it.
  *   workqueue_run,   one thread at a time, the owner. Never blocked by a lock; a producer that is
- *   workqueue_idle   stopped between its two steps only hides what was posted after it.
+ *   workqueue_idle   stopped between its two steps only hides the node before its own, and what was
+ *                    posted after it.
  *
- * Order: first invocations in the order of the exchanges in workqueue_post; what a function posts
+ * Order: first invocations in the order of the exchanges in workqueue_enter; what a function posts
  * to the queue that calls it is put in when the run ends. A function that returns
  * PAMI_EAGAIN is kept and called once in every later run. A function that returns anything else is
  * detached before it is called and never looked at again, so it may free the storage or post it
@@ -63,17 +67,38 @@ static inline struct work_node *work_node_of(pami_work_t *storage)
     return (struct work_node *)(((uintptr_t)storage + 7u) & ~(uintptr_t)7u);
 }
 
-/* `function` and `storage` are not NULL. */
-void workqueue_post(struct workqueue *queue, pami_work_t *storage, pami_work_function function,
-                    void *cookie);
+/* `function` and `storage` are not NULL. What is to be passed to workqueue_link. */
+struct work_node *workqueue_enter(struct workqueue *queue, pami_work_t *storage,
+                                  pami_work_function function, void *cookie);
+
+static inline void workqueue_link(struct work_node *before, pami_work_t *storage)
+{
+    if (likely(before != NULL))
+        atomic_store_explicit(&before->next, work_node_of(storage), memory_order_release); /* P1 */
+}
+
+static inline void workqueue_post(struct workqueue *queue, pami_work_t *storage,
+                                  pami_work_function function, void *cookie)
+{
+    workqueue_link(workqueue_enter(queue, storage, function, cookie), storage);
+}
 
 /* True when a run would call nothing. */
 static inline bool workqueue_idle(const struct workqueue *queue)
 {
+    const struct work_node *head = queue->head;
+
     return queue->again.first == NULL &&
            atomic_load_explicit(&queue->inside, memory_order_relaxed) == NULL &&
-           queue->head == &queue->stub &&
-           atomic_load_explicit(&queue->stub.next, memory_order_relaxed) == NULL;
+           atomic_load_explicit(&head->next, memory_order_relaxed) == NULL &&
+           (head == &queue->stub ||
+            head != atomic_load_explicit(&queue->tail, memory_order_relaxed));
+}
+
+/* Of an idle queue: a producer is between its two steps. */
+static inline bool workqueue_entered(const struct workqueue *queue)
+{
+    return atomic_load_explicit(&queue->tail, memory_order_relaxed) != &queue->stub;
 }
 
 /*

@@ -81,8 +81,7 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
         free(port);
         return -ENOMEM;
     }
-    port->port = (struct port){
-        .ops = base->ops, .device = base, .params = *params, .sleep_us = shm_sleep_longest(device)};
+    port->port = (struct port){.ops = base->ops, .device = base, .params = *params};
     port->device = device;
     gauge_init(&port->chunk_gauge, CHUNK_DEAR_NS);
     list_init(&port->joint.guests);
@@ -93,6 +92,7 @@ int shm_port_open(struct device *base, const struct port_params *params, struct 
         .slots = segment->layout.slots,
     };
     port->reader.published = port->reader.head;
+    shm_sleep_open(port);
     port->ended =
         atomic_load_explicit(&segment_member(segment, segment->self)->ended, memory_order_relaxed);
     port->port.life = atomic_load_explicit(&inbox->lives, memory_order_relaxed);

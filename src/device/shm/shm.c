@@ -239,7 +239,6 @@ const struct device_ops shm_device_ops = {
     .disarm = shm_disarm,
     .sleep = shm_sleep,
     .wake = shm_wake,
-    .doorbell = shm_doorbell,
     .load = shm_load,
     .occupied = shm_occupied,
     .bound = shm_bound,

@@ -213,12 +213,11 @@ void shm_tend(struct port *port, void (*gone)(void *context, uint32_t endpoint))
 
 /* sleep.c */
 bool shm_sleep_init(void);
-uint32_t shm_sleep_longest(const struct shm_device *device); /* port->sleep_us */
+void shm_sleep_open(struct shm_port *port); /* its reader is there */
 void shm_arm(struct port *port, bool light);
 void shm_disarm(struct port *port);
 void shm_sleep(struct port *port, uint64_t microseconds);
 void shm_wake(struct port *port);
-atomic_uint *shm_doorbell(struct port *port);
 void shm_wake_inbox(struct inbox *inbox);
 
 /* What a sender pays for sleepers: one load of a line that rarely changes. */

@@ -32,9 +32,10 @@ bool shm_sleep_init(void)
     return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
 }
 
-uint32_t shm_sleep_longest(const struct shm_device *device)
+void shm_sleep_open(struct shm_port *port)
 {
-    return device->can_barrier ? 0 : BLIND_SLEEP_US;
+    port->port.sleep_us = port->device->can_barrier ? 0 : BLIND_SLEEP_US;
+    port->port.doorbell = &port->reader.inbox->sleeping;
 }
 
 void shm_arm(struct port *port, bool light)
@@ -65,11 +66,6 @@ void shm_wake_inbox(struct inbox *inbox)
 {
     if (atomic_exchange_explicit(&inbox->sleeping, 0, memory_order_relaxed) != 0)
         syscall(SYS_futex, &inbox->sleeping, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-atomic_uint *shm_doorbell(struct port *port)
-{
-    return &shm_port_of(port)->reader.inbox->sleeping;
 }
 
 void shm_wake(struct port *port)

@@ -2,7 +2,8 @@
  * Scenarios of a context that several threads have to do with: one that sleeps in it and others
  * that post; a helper beside a program that advances, waits or locks; and asynchronous progress
  * that is enabled and disabled. Functions run once, and one at a time; nobody sleeps while there is
- * something to do; after a disable the helper is outside.
+ * something to do; after a disable the helper is outside; who has posted does not touch a context
+ * that the function has ended.
  */
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ static void make_context(void)
     core->bootstrap = &tasks[0].bootstrap;
     core->yield = YIELD_NEVER;
     core->tend_ticks = UINT64_MAX / 2;
-    context = explore_alloc(sizeof(*context), CACHE_LINE);
+    context = aligned_alloc(CACHE_LINE, sizeof(*context)); /* zeros here, see hooks.c */
     context->magic = CONTEXT_MAGIC;
     context->core = core;
     context->tend_at = UINT64_MAX / 2;
@@ -87,6 +88,23 @@ static void wait_for_posts(void)
         if (PAMI_Context_advance(context, 1) != PAMI_SUCCESS)
             explore_yield(); /* a post is half done, or another one has come first */
     }
+}
+
+/* ---- a function that ends its context ---- */
+
+static void post_last(void)
+{
+    REQUIRE(PAMI_Context_post(context, &works[0], is_called, NULL) == PAMI_SUCCESS);
+}
+
+static void wait_and_free(void)
+{
+    while (called == 0) {
+        PAMIX_Context_wait(context, 10000000);
+        if (PAMI_Context_advance(context, 1) != PAMI_SUCCESS)
+            explore_yield(); /* the post is half done */
+    }
+    free(context);
 }
 
 /* ---- a helper ---- */
@@ -235,6 +253,12 @@ const struct explore_scenario explore_share[] = {
         .setup = make_context,
         .threads = {wait_for_posts, post},
         .check = all_called,
+        .bounds = {2, 2, 2},
+    },
+    {
+        .name = "context: a posted function ends it",
+        .setup = make_context,
+        .threads = {wait_and_free, post_last},
         .bounds = {2, 2, 2},
     },
     {
