@@ -119,10 +119,11 @@ static ssize_t issue_piece(struct ofi_slot *slot, struct remote *remote, struct 
     return error;
 }
 
-/* As many pieces as there is room for. -EAGAIN when the provider took none. */
+/* As many pieces as there is room for. -EAGAIN when the provider took none. -EPIPE: the other end
+ * counts as dead, and a provider would connect to it anew. */
 static int issue(struct ofi_slot *slot, struct remote *remote)
 {
-    ssize_t error = 0;
+    ssize_t error = remote->to->dead ? -EPIPE : 0;
 
     for (uint32_t i = 0; i < PIECES && remote->issued < remote->bytes && error == 0; i++) {
         struct piece *piece = &remote->pieces[i];
@@ -253,7 +254,7 @@ static int start(struct ofi_link *link, const struct remote_access *access, uint
 /* Memory belongs to the task, not to a life of its context. */
 static bool may_access(const struct ofi_link *link)
 {
-    return link->state == LINK_UP || link->state == LINK_ENDED;
+    return !link->dead && (link->state == LINK_UP || link->state == LINK_ENDED);
 }
 
 int ofi_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,
