@@ -477,8 +477,8 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
  * What differs from servers that are threads:
  *   - the endpoint that a message comes from belongs to no task of the job;
  *   - a server that dies is done without. Its gets begin again, its puts and sends end with
- *     PAMI_ERROR, though they may have taken place. The next fence behind these has PAMI_ERROR
- *     too, or the stop if there has been none;
+ *     PAMI_ERROR, though they may have taken place, or still will. The next fence behind these has
+ *     PAMI_ERROR too, or the stop if there has been none;
  *   - config->cpus has no meaning: pamirun --bind places the processes;
  *   - they do not resume a task on another node that they have taken for dead;
  *   - a stop also needs advances of the other contexts that have requests there;
