@@ -6,17 +6,20 @@
  * Run: tasks=2 env="PAMI_DRAIN_TIMEOUT=0.1"
  * Run: tasks=2 env="PAMI_DRAIN_TIMEOUT=0.1 PAMI_SHM_SINGLE_COPY=on"
  * Run: tasks=2 env="PAMI_DRAIN_TIMEOUT=0.1 PAMI_SHM_SINGLE_COPY=off"
+ * Run: tasks=2 nodes=2 env="PAMI_DRAIN_TIMEOUT=0.1 PAMI_NETWORK=ofi PAMI_OFI_INTERFACE=lo"
  */
 #include "api_test.h"
 
 enum {
     ID = 1,
+    OVER_ID = 2,
     BYTES = 300000
 };
 
 static struct job control, job;
 static unsigned char data[BYTES];
 static size_t begun, ended;
+static bool over;
 
 static void on_ended(pami_context_t context, void *cookie, pami_result_t result)
 {
@@ -38,7 +41,16 @@ static void on_message(pami_context_t context, void *cookie, const void *header,
     begun++;
 }
 
-/* Gives up, and uses the memory for something else. */
+static void on_over(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                    const void *pipe, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    (void)context, (void)cookie, (void)header, (void)pipe, (void)bytes, (void)origin, (void)recv;
+    CHECK_SIZE(header_bytes, 1);
+    over = true;
+}
+
+/* Gives up, and uses the memory for something else. Over a network only who advances is read from.
+ */
 static void give_up(bool again)
 {
     const pami_send_event_t none = {NULL, NULL, NULL};
@@ -49,21 +61,30 @@ static void give_up(bool again)
     memset(data, 0xee, BYTES);
     if (again)
         job_create_contexts(&job, 1);
+    job_barrier(&control);
+    WAIT_WITH((job_advance(&control), job_advance(&job)), over);
+}
+
+static void fetch(void)
+{
+    job_barrier(&control);
+    WAIT(&job, begun == 1 && ended == 1);
+    test_send_immediate(control.context[0], job_endpoint(&control, 0, 0), OVER_ID, "o", 1, NULL, 0);
 }
 
 static void one(bool again)
 {
     job_create_contexts(&job, 1);
     begun = ended = 0;
+    over = false;
     test_dispatch(job.context[0], ID, on_message, NULL, test_ordered());
     job_barrier(&control);
     job_barrier(&job);
     job_barrier(&control);
     if (job.task == 0)
         give_up(again);
-    job_barrier(&control);
-    if (job.task == 1)
-        WAIT(&job, begun == 1 && ended == 1);
+    else
+        fetch();
     job_barrier(&control);
     if (job.contexts != 0)
         job_destroy_contexts(&job);
@@ -72,8 +93,7 @@ static void one(bool again)
 int main(void)
 {
     job_start(&control, "control", 1);
-    if (client_attribute(control.client, PAMI_CLIENT_NUM_LOCAL_TASKS) != control.tasks)
-        test_skip("the tasks share no memory");
+    test_dispatch(control.context[0], OVER_ID, on_over, NULL, test_ordered());
     job_create_client(&job, "given_up");
     one(false);
     job_destroy(&job);
