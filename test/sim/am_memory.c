@@ -21,7 +21,7 @@ enum {
     ANSWER = 32 + sizeof(int) + 1, /* what is kept of a contribution: words, data, one more */
     LONG = 20000,                  /* of a broadcast that takes several packets */
     /* The first growth of a context's ring of completions: from 64 to 128. */
-    RING_BYTES = 128 * 24
+    RING_BYTES = 128 * 32
 };
 
 static size_t landed, failed;
