@@ -10,7 +10,7 @@
 enum {
     ID = 1,
     MOST = 300,
-    FIRST_GROWTH = 3072, /* bytes of the ring that follows the first one */
+    FIRST_GROWTH = 4096, /* bytes of the ring that follows the first one */
     KINDS = 8
 };
 
