@@ -343,30 +343,35 @@ static int pass_locked(struct context *context, struct look *look)
     return events;
 }
 
-/* Passes over all contexts, until one finds something or none of them lets us in. */
+/* Passes over all contexts, until one finds something or none of them lets us in. Who destroys them
+ * meanwhile may clear this very array. */
 static pami_result_t passes(pami_context_t handles[], size_t count, size_t maximum,
                             int (*one)(struct context *context, struct look *look))
 {
-    const struct client_core *core = count != 0 ? ((struct context *)handles[0])->core : NULL;
     struct look look = {0};
 
-    for (size_t pass = 0; pass < maximum && count != 0;) {
-        struct context *entered = NULL;
+    for (size_t pass = 0; pass < maximum;) {
+        struct context *last = NULL, *entered = NULL;
         int events = 0;
 
         for (size_t i = 0; i < count; i++) {
-            int found = one(handles[i], &look);
+            struct context *context = context_from_handle(handles[i]);
+            int found = context != NULL ? one(context, &look) : -1;
 
+            if (context != NULL)
+                last = context;
             if (found >= 0)
-                entered = handles[i];
+                entered = context;
             events += found > 0 ? found : 0;
         }
         if (events != 0) {
             idle_passes = 0;
             return PAMI_SUCCESS;
         }
+        if (last == NULL)
+            break;
         if (entered == NULL) {
-            turned_away(core);
+            turned_away(last->core);
             break;
         }
         pass += idle(entered, &look, one == guarded_pass);

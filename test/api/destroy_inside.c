@@ -7,6 +7,7 @@
  * Run: tasks=2 nodes=2 timeout=60
  * Run: tasks=2 args=async timeout=60
  * Run: tasks=2 args=again timeout=60
+ * Run: tasks=1 args=array timeout=60
  * Run: tasks=1 args=callback timeout=60
  */
 #include "api_test.h"
@@ -61,6 +62,39 @@ static void *wait_for_one(void *which)
     while (result == PAMI_SUCCESS || result == PAMI_EAGAIN);
     CHECK_RESULT(result, PAMI_INVAL);
     return NULL;
+}
+
+/* By the array itself, which is cleared. */
+static void *advance_array(void *by_lock)
+{
+    pami_result_t result;
+
+    atomic_fetch_add(&inside, 1);
+    do
+        result = by_lock != NULL ? PAMI_Context_trylock_advancev(contexts, CONTEXTS, 100)
+                                 : PAMI_Context_advancev(contexts, CONTEXTS, 100);
+    while (result == PAMI_SUCCESS || result == PAMI_EAGAIN);
+    CHECK_RESULT(result, PAMI_INVAL);
+    return NULL;
+}
+
+static void clear_array(void)
+{
+    pami_client_t client;
+    pthread_t thread;
+
+    CHECK_OK(PAMI_Client_create("destroy_inside", &client, NULL, 0));
+    for (unsigned round = 0; round < 200; round++) {
+        CHECK_OK(PAMI_Context_createv(client, NULL, 0, contexts, CONTEXTS));
+        atomic_store(&inside, 0);
+        CHECK(pthread_create(&thread, NULL, advance_array, round % 2 != 0 ? &inside : NULL) == 0);
+        while (atomic_load(&inside) == 0)
+            usleep(10);
+        usleep(round * 7);
+        CHECK_OK(PAMI_Context_destroyv(contexts, CONTEXTS));
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
+    CHECK_OK(PAMI_Client_destroy(&client));
 }
 
 static atomic_bool begun, over;
@@ -180,6 +214,10 @@ int main(int argc, char **argv)
 #endif
     if (argc > 1 && strcmp(argv[1], "again") == 0) {
         create_again();
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "array") == 0) {
+        clear_array();
         return 0;
     }
     if (argc > 1 && strcmp(argv[1], "callback") == 0) {
