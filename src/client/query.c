@@ -55,7 +55,7 @@ static bool answer(const struct client *client, pami_configuration_t *query)
         query->value.intval = client->core.task;
         return true;
     case PAMI_CLIENT_WTICK:
-        query->value.doubleval = 1e-6 / clock_ticks_per_us();
+        query->value.doubleval = 1e-9; /* clock_now counts nanoseconds */
         return true;
     case PAMI_CLIENT_NONCONTIG:
         query->value.intval = 1;

@@ -1,6 +1,6 @@
 /*
  * PAMI_Wtime and PAMI_Wtimebase: they never go back, agree with each other, with the system's clock
- * and with the attributes; the client does not matter.
+ * and with the attributes, the resolution among them; the client does not matter.
  *
  * Run:
  * Run: tasks=2
@@ -55,6 +55,20 @@ static bool agree(double mhz)
            off(ticks / (mhz * 1e6), system) < 0.02 + 0.5 / mhz;
 }
 
+/* Readings are whole ticks apart, where a double is as exact as that. */
+static void whole_ticks(double tick)
+{
+    double first = PAMI_Wtime(client);
+
+    if (nextafter(first, 2 * first) - first > tick / 16)
+        return;
+    for (size_t i = 0; i < 10000; i++) {
+        double ticks = (PAMI_Wtime(client) - first) / tick;
+
+        CHECK(fabs(ticks - (double)(long long)(ticks + 0.5)) < 0.25);
+    }
+}
+
 int main(void)
 {
     pami_configuration_t query[2] = {{.name = PAMI_CLIENT_WTICK},
@@ -80,6 +94,7 @@ int main(void)
     }
     CHECK(steps == 10000 && least < 1e-4);
     CHECK(query[0].value.doubleval > 0 && query[0].value.doubleval <= 1e-5);
+    whole_ticks(query[0].value.doubleval);
 
     CHECK(pthread_create(&thread, NULL, monotonic, NULL) == 0);
     monotonic(NULL);
