@@ -244,9 +244,9 @@ static void replay(void)
 /* Cards come from the launcher, which others may have written to as well. */
 static void card(struct end *end)
 {
-    static const char *const words[] = {"2/",  "tcp",   "+ofi_rxm", "/",  "127.0.0.1",
+    static const char *const words[] = {"3/",  "tcp",   "+ofi_rxm", "/",  "127.0.0.1",
                                         "::1", "65535", "65536",    "-1", "999999999999999999999",
-                                        "%s",  "1/"};
+                                        "%s",  "2/"};
     char text[OFI_CARD_MAX], why[256];
     size_t length = 0;
     struct place to;

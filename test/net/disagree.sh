@@ -24,5 +24,6 @@ disagree() {
 }
 
 disagree PAMI_OFI_PACKET_BYTES=4096 'its PAMI_OFI_PACKET_BYTES is [0-9]*, and this task.s [0-9]*'
+disagree PAMI_NUM_CONTEXTS=4 'its PAMI_NUM_CONTEXTS is [0-9]*, and this task.s [0-9]*'
 disagree 'PAMI_OFI_PROVIDER=tcp;ofi_rxm' 'it uses the provider [^ ]* and this task [^ ]* (PAMI_OFI_PROVIDER)'
 finish

@@ -44,7 +44,7 @@ static void provider_name(const struct ofi_device *device, char *name, size_t si
             *c = '+';
 }
 
-/* 2/provider/bytes of a packet/address/closed port/port */
+/* 3/provider/bytes of a packet/contexts/address/closed port/port */
 void reception_card_write(const struct ofi_device *device, uint16_t port, uint16_t closed,
                           char *card, size_t size)
 {
@@ -53,7 +53,8 @@ void reception_card_write(const struct ofi_device *device, uint16_t port, uint16
 
     ofi_address_format(&device->interface, address, sizeof(address));
     provider_name(device, provider, sizeof(provider));
-    snprintf(card, size, "2/%s/%u/%s/%u/%u", provider, packet_bytes(), address, closed, port);
+    snprintf(card, size, "3/%s/%u/%u/%s/%u/%u", provider, packet_bytes(), device->contexts, address,
+             closed, port);
 }
 
 static bool place_read(const char *address, unsigned closed, unsigned port, struct place *place)
@@ -76,11 +77,11 @@ bool reception_card_read(const struct ofi_device *device, const char *card, stru
                          char *why, size_t size)
 {
     char provider[64], address[64], ours[64];
-    unsigned bytes, port, closed;
+    unsigned bytes, contexts, port, closed;
 
     provider_name(device, ours, sizeof(ours));
-    if (sscanf(card, "2/%63[^/]/%u/%63[^/]/%u/%u", provider, &bytes, address, &closed, &port) !=
-            5 ||
+    if (sscanf(card, "3/%63[^/]/%u/%u/%63[^/]/%u/%u", provider, &bytes, &contexts, address, &closed,
+               &port) != 6 ||
         !place_read(address, closed, port, place))
         snprintf(why, size, "its card is %.100s", card);
     else if (strcmp(provider, ours) != 0)
@@ -89,6 +90,9 @@ bool reception_card_read(const struct ofi_device *device, const char *card, stru
     else if (bytes != packet_bytes())
         snprintf(why, size, "its PAMI_OFI_PACKET_BYTES is %u, and this task's %u", bytes,
                  packet_bytes());
+    else if (contexts != device->contexts)
+        snprintf(why, size, "its PAMI_NUM_CONTEXTS is %u, and this task's %u", contexts,
+                 device->contexts);
     else
         return true;
     return false;
