@@ -1,6 +1,7 @@
 /*
  * Several clients at once, of different names and of the same name: each has contexts, endpoints
- * and dispatch tables of its own, and a message never crosses over.
+ * and dispatch tables of its own, and a message never crosses over. A callback of one may advance
+ * another, and wait for it.
  *
  * Run: tasks=1,2,3,8
  * Run: tasks=4 nodes=2
@@ -11,6 +12,9 @@
 
 enum {
     ID = 1,
+    QUESTION = 2, /* of client 0 */
+    ASK = 3,      /* of client 1 */
+    ANSWER = 4,
     CLIENTS = 4,
     ROUNDS = 50,
     BYTES = 3000
@@ -93,6 +97,59 @@ static void talk(size_t rounds)
             job_barrier(&jobs[i]);
 }
 
+static size_t answered, questions;
+
+static void on_ask(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                   const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    (void)cookie, (void)data, (void)bytes, (void)recv;
+    CHECK_CALLBACK();
+    test_send_immediate(context, origin, ANSWER, header, header_bytes, NULL, 0);
+}
+
+static void on_answer(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                      const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    size_t number;
+
+    (void)cookie, (void)data, (void)bytes, (void)origin, (void)recv;
+    CHECK_CALLBACK();
+    CHECK(context == jobs[1].context[0] && header_bytes == sizeof number);
+    memcpy(&number, header, sizeof number);
+    CHECK_SIZE(number, questions);
+    answered++;
+}
+
+/* Returns when the other client has brought an answer; this one is not served meanwhile. */
+static void on_question(pami_context_t context, void *cookie, const void *header,
+                        size_t header_bytes, const void *data, size_t bytes, pami_endpoint_t origin,
+                        pami_recv_t *recv)
+{
+    size_t before = answered;
+
+    (void)cookie, (void)header, (void)header_bytes, (void)data, (void)bytes, (void)recv;
+    CHECK_CALLBACK();
+    test_send_immediate(jobs[1].context[0], job_endpoint(&jobs[1], test_origin(origin), 0), ASK,
+                        &questions, sizeof questions, NULL, 0);
+    WAIT_WITH(job_advance_alone(&jobs[1]), answered == before + 1);
+    CHECK_RESULT(PAMI_Context_advance(context, 1), PAMI_EAGAIN);
+    questions++;
+}
+
+static void one_inside_another(void)
+{
+    pami_endpoint_t next = job_endpoint(&jobs[0], (jobs[0].task + 1) % jobs[0].tasks, 0);
+
+    test_dispatch(jobs[0].context[0], QUESTION, on_question, NULL, test_ordered());
+    test_dispatch(jobs[1].context[0], ASK, on_ask, NULL, test_ordered());
+    test_dispatch(jobs[1].context[0], ANSWER, on_answer, NULL, test_ordered());
+    for (size_t i = 0; i < ROUNDS; i++)
+        test_send_immediate(jobs[0].context[0], next, QUESTION, NULL, 0, NULL, 0);
+    WAIT_WITH(advance_all(), questions == ROUNDS);
+    job_barrier(&jobs[0]);
+    job_barrier(&jobs[1]);
+}
+
 int main(void)
 {
     size_t i, j;
@@ -107,6 +164,7 @@ int main(void)
             CHECK(jobs[i].client != jobs[j].client);
     }
     talk(ROUNDS);
+    one_inside_another();
 
     /* The others go on when one leaves, and a new one of an old name finds its peers. */
     job_destroy(&jobs[1]);
