@@ -261,7 +261,7 @@ void geometry_detach(struct context *context)
     group_close(&own->world);
     while ((group = u64map_next(&own->groups, &cursor)) != NULL) {
         group_close(group);
-        cursor = 0; /* closing has moved others */
+        cursor--; /* closing may have moved another one there */
     }
     u64map_finish(&own->groups);
     list_remove(&own->watch.link);

@@ -314,21 +314,23 @@ void arena_reap(struct shared *shared)
     list_for_each_safe (item, following, &shared->arenas) {
         struct arena *arena = list_entry(item, struct arena, link);
 
-        if (arena->closing && list_empty(&arena->active) && arena_may_go(arena))
+        if (!arena->closing)
+            break;
+        if (list_empty(&arena->active) && arena_may_go(arena))
             arena_drop(arena);
     }
 }
 
 void arena_group_closed(struct shared *shared, uint64_t identity)
 {
-    struct list *item;
+    struct arena *arena;
 
-    list_for_each (item, &shared->arenas) {
-        struct arena *arena = list_entry(item, struct arena, link);
-
+    for (arena = *bucket_of(shared, identity); arena != NULL; arena = arena->next) {
         if (arena->identity != identity || arena->closing)
             continue;
         arena->closing = true;
+        list_remove(&arena->link);
+        list_push_front(&shared->arenas, &arena->link);
         shared_poll_later(arena); /* which drops it, not in the middle of a look at it */
     }
 }

@@ -334,7 +334,7 @@ struct shared {
     uint64_t direct_bytes;  /* data from which members reach for each other's memory; 0: never */
     bool races;             /* ... or not, if slots are faster */
     struct gauge gauges[2]; /* of copies of less than SHARED_MUCH, and of more */
-    struct list arenas;
+    struct list arenas;     /* those that are closing come first */
     struct arena *buckets[ARENA_BUCKETS]; /* the same, by identity, latest first */
     struct list offers;                   /* of arenas that are not wanted here yet */
     struct list active; /* arenas with machines that have been started, or that are closing */
