@@ -389,10 +389,12 @@ static int choose_way(const struct rma_call *call, struct rma *rma, void **heap)
         read_heap(call, rma);
     else if (rma_may_ask(call, rma))
         ask_native(rma);
-    else if (rma->put && rma->typed != NULL && rma_typed_is_fine(rma->typed, bytes))
+    else if (rma->put && rma->typed != NULL && rma_typed_is_fine(rma->typed->remote, bytes))
         return 0;
     else if (path->single_copy && path->port->ops->put != NULL && path->port->ops->get != NULL)
         rma->way = RMA_COPY;
+    if (rma->way == RMA_COPY && rma->typed != NULL)
+        rma->typed->staged = rma_typed_is_fine(rma->typed->local, bytes);
     return 0;
 }
 

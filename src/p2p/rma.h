@@ -64,6 +64,7 @@ struct rma_typed {
     struct type *local_type, *remote_type; /* references */
     struct type_cursor local, remote;      /* remote: its addresses are the target's */
     bool no_spans;                         /* a gap could not be read */
+    bool staged;                           /* single copy by way of batch->span */
 };
 
 /* A part of a task's address space. */
@@ -159,7 +160,7 @@ void *rma_typed_heap(const struct rma_typed *typed, const struct path *path, uin
                      size_t bytes);
 bool rma_layout_is_within(const struct type *type, uint64_t base, size_t bytes,
                           const struct rma_area *area);
-bool rma_typed_is_fine(const struct rma_typed *typed, size_t bytes);
+bool rma_typed_is_fine(struct type_cursor cursor, size_t bytes);
 bool rma_typed_batch(struct p2p *p2p, const struct rma *rma);
 struct rma_batch *rma_batch_get(struct p2p *p2p);
 size_t rma_next_run(struct type_cursor *cursor, struct rma_run *run, size_t most);

@@ -238,6 +238,8 @@ static int copy_typed(struct p2p *p2p, struct rma *rma, size_t most, size_t *mov
     batch = p2p->batch;
     error = path->port->ops->copyv(path, rma->put, batch->local, batch->local_count, batch->remote,
                                    batch->remote_count, moved);
+    if (error == 0 && rma->typed->staged && !rma->put)
+        type_unpack(&batch->local_next, batch->span, *moved);
     if (error == 0 && *moved == batch->bytes) {
         rma->typed->local = batch->local_next;
         rma->typed->remote = batch->remote_next;

@@ -18,7 +18,7 @@ enum {
     BATCHES = 6,
     EACH = 40,
     MOST = 8000,
-    MOST_LARGE = 60000 /* more pieces than one vectored copy takes */
+    MOST_LARGE = 200000 /* more pieces than one vectored copy takes, more bytes than a buffer */
 };
 
 static struct job job;
