@@ -16,6 +16,9 @@
 
 _Thread_local char context_lock_mark __attribute__((tls_model("initial-exec")));
 
+/* How often in a row the calling thread was refused. */
+static _Thread_local uint32_t refusals __attribute__((tls_model("initial-exec")));
+
 void context_lock_init(struct context_lock *lock)
 {
     atomic_init(&lock->owner, 0);
@@ -72,9 +75,19 @@ bool context_lock_release(struct context_lock *lock)
     if (--lock->depth != 0)
         return true;
     atomic_store_explicit(&lock->owner, 0, memory_order_release);
-    if (unlikely(atomic_load_explicit(&lock->waiters, memory_order_relaxed) != 0))
+    if (unlikely(atomic_load_explicit(&lock->waiters, memory_order_relaxed) != 0)) {
+        atomic_fetch_and_explicit(&lock->waiters, ~CONTEXT_LOCK_REFUSED, memory_order_relaxed);
         sched_yield();
+    }
     return true;
+}
+
+void context_lock_refused(struct context_lock *lock)
+{
+    if (!(atomic_load_explicit(&lock->waiters, memory_order_relaxed) & CONTEXT_LOCK_REFUSED))
+        atomic_fetch_or_explicit(&lock->waiters, CONTEXT_LOCK_REFUSED, memory_order_relaxed);
+    if (++refusals > LOCK_SPINS)
+        yield_again(refusals);
 }
 
 bool context_try(struct context *context)
@@ -118,7 +131,12 @@ pami_result_t PAMI_Context_trylock(pami_context_t handle)
 
     if (context == NULL)
         return error_set(PAMI_INVAL, "PAMI_Context_trylock: context: %s", context_fault(handle));
-    return context_try(context) ? PAMI_SUCCESS : PAMI_EAGAIN;
+    if (unlikely(!context_try(context))) {
+        context_lock_refused(&context->lock);
+        return PAMI_EAGAIN;
+    }
+    refusals = 0;
+    return PAMI_SUCCESS;
 }
 
 pami_result_t PAMI_Context_unlock(pami_context_t handle)

@@ -3,8 +3,10 @@
  * takes it (share.h), and gives it up as soon as somebody waits for it.
  *
  * Recursive for its owner. Waiters spin, then yield; who releases it while others wait yields, so
- * that a thread that takes it again at once does not keep them out. No system call happens while
- * nobody waits, and nothing here is a cancellation point.
+ * that a thread that takes it again at once does not keep them out. The same holds for programs
+ * that wait by PAMI_Context_trylock: one that advances in vain gives its processor up inside the
+ * advance, with the lock, so who shares that processor would find it taken for ever. No system call
+ * happens while nobody waits, and nothing here is a cancellation point.
  */
 #ifndef LIBPAMI_CONTEXT_LOCK_H
 #define LIBPAMI_CONTEXT_LOCK_H
@@ -16,8 +18,11 @@
 struct context_lock {
     atomic_uintptr_t owner; /* 0: free, else a value unique to the owning thread */
     uint32_t depth;         /* how often the owner holds it */
-    atomic_uint waiters;    /* threads that want it */
+    atomic_uint waiters;    /* threads that want it, and CONTEXT_LOCK_REFUSED */
 };
+
+/* Since it was last released a program's trylock has failed. */
+#define CONTEXT_LOCK_REFUSED (1u << 31)
 
 /* Its address names the thread. */
 extern _Thread_local char context_lock_mark __attribute__((tls_model("initial-exec")));
@@ -31,6 +36,9 @@ static inline uintptr_t context_lock_self(void)
 void context_lock_init(struct context_lock *lock);
 void context_lock_acquire(struct context_lock *lock);
 bool context_lock_try(struct context_lock *lock);
+
+/* The calling thread has tried in vain, and may do so again at once. */
+void context_lock_refused(struct context_lock *lock);
 
 /* Waits for it until `end`, as a time of clock_now; false: it was not to be had. */
 bool context_lock_until(struct context_lock *lock, double end);

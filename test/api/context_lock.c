@@ -1,7 +1,8 @@
 /*
  * The lock of a context: recursive for its owner, held across advance and taken in callbacks,
  * refused to others, one per context; advance itself takes none, trylock_advancev passes by what
- * others hold.
+ * others hold. A thread that tries again and again gets it from one that waits with it, again and
+ * again, also on the same processor.
  *
  * Run: tasks=1,2
  * Run: env="PAMI_YIELD=always"
@@ -9,6 +10,7 @@
 #include "api_test.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 enum {
     ID = 1,
@@ -180,6 +182,42 @@ static void *keeps_two(void *argument)
     return NULL;
 }
 
+static void *waits_with_lock(void *stop)
+{
+    while (!__atomic_load_n((bool *)stop, __ATOMIC_ACQUIRE)) {
+        CHECK_OK(PAMI_Context_lock(job.context[0]));
+        test_advance(job.context[0], 1);
+        __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+        CHECK_OK(PAMI_Context_unlock(job.context[0]));
+    }
+    return NULL;
+}
+
+/* Both on one processor, which the one with the lock gives up inside its advance. */
+static void tried(void)
+{
+    cpu_set_t before, one;
+    pthread_t thread;
+    bool stop = false;
+    size_t i;
+
+    CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    CHECK(pthread_create(&thread, NULL, waits_with_lock, &stop) == 0);
+    for (i = 0; i < 20; i++) {
+        size_t last = __atomic_load_n(&counter, __ATOMIC_RELAXED);
+
+        WAIT_WITH(sched_yield(), __atomic_load_n(&counter, __ATOMIC_RELAXED) > last + 5);
+        WAIT_WITH((void)0, PAMI_Context_trylock(job.context[0]) == PAMI_SUCCESS);
+        CHECK_OK(PAMI_Context_unlock(job.context[0]));
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
+}
+
 /* A thread that ended keeps its locks; contexts 0 and 2 stay busy for everybody else. */
 static void busy(void)
 {
@@ -216,6 +254,7 @@ int main(void)
     blocks();
     excludes();
     held_across_advance();
+    tried();
     job_barrier(&job);
     busy();
     job_finish(&job); /* with locks held */
