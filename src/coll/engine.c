@@ -97,6 +97,8 @@ static void drop_memory(struct instance *instance)
     free(instance->scratch);
     instance->scratch = NULL;
     instance->scratch_bytes = 0;
+    free(instance->text);
+    instance->text = NULL;
 }
 
 static int make_slots(struct instance *instance)
@@ -164,6 +166,7 @@ int engine_make(struct group *group, const struct algorithm *row, struct collect
     instance->slots = instance->first_slots;
     instance->scratch = NULL;
     instance->scratch_bytes = 0;
+    instance->text = NULL;
     instance->collective.lists = NULL;
     instance->collective.send.type = NULL;
     instance->collective.recv.type = NULL;
@@ -228,6 +231,8 @@ void engine_settle(struct instance *instance)
     } else if (instance->ending && instance->held == 0) {
         instance->ending = false;
         list_remove(&instance->link);
+        error_recall(instance->text);
+        instance->text = NULL;
         over(instance);
     }
 }
@@ -371,6 +376,7 @@ void engine_end(struct instance *instance)
     /* The user may free the buffers when it knows of the error. */
     if (unlikely(instance->held != 0)) {
         instance->ending = true;
+        instance->text = error_copy();
         list_push_back(&instance->coll->lingering, &instance->link);
         return;
     }

@@ -63,6 +63,7 @@ struct instance {
     struct doubt doubt;
     uint64_t over; /* in levels.nodes: members that will send nothing any more, a bit each */
     pami_result_t result;
+    char *text; /* owned: of the failure, while `ending`; or NULL */
     /* Phase numbers, each at most the one before. */
     uint32_t phases, filled, send_next, complete;
     uint32_t recv_next; /* between complete and filled */
