@@ -22,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "basics.h"
+
 enum {
     TEST_CONTEXTS_MAX = 64,
     TEST_BARRIER_ID = 200 /* dispatch id of job_barrier, on context 0 */
@@ -69,14 +71,6 @@ __attribute__((noreturn)) static inline void test_skip(const char *reason)
     printf("SKIP: %s\n", reason);
     fflush(stdout);
     _exit(77);
-}
-
-static inline const char *test_text(void)
-{
-    static _Thread_local char text[512];
-
-    PAMI_Error_text(text, sizeof text);
-    return text;
 }
 
 #define FAIL(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
@@ -143,14 +137,6 @@ static inline pami_result_t test_leave_call(pami_result_t result)
 
 /* ------------------------------------------------------------------------------------- time -- */
 
-static inline double test_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static inline double test_factor(void)
 {
     const char *text = getenv("TEST_FACTOR");
@@ -166,14 +152,6 @@ static inline double test_limit(void)
     if (limit == 0)
         limit = TEST_LIMIT * test_factor();
     return limit;
-}
-
-static inline void test_sleep(double seconds)
-{
-    struct timespec time = {.tv_sec = (time_t)seconds};
-
-    time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
-    nanosleep(&time, NULL);
 }
 
 /* Run `step` again and again until the condition holds. */
@@ -227,30 +205,6 @@ static inline bool test_all(const void *memory, size_t bytes, unsigned char valu
         if (p[i] != value)
             return false;
     return true;
-}
-
-/* A small generator, the same everywhere for one seed. */
-static inline uint64_t test_random(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static inline void *test_alloc(size_t bytes)
-{
-    void *memory = malloc(bytes ? bytes : 1);
-
-    if (memory == NULL)
-        FAIL("no memory for %zu bytes", bytes);
-    return memory;
-}
-
-static inline void *test_zalloc(size_t bytes)
-{
-    return memset(test_alloc(bytes), 0, bytes);
 }
 
 /* --- client and contexts -- */

@@ -24,13 +24,6 @@ static atomic_long row;
 static atomic_bool of_thread; /* whose: the thread's, or those of the others */
 static atomic_long refused;
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CAN_REFUSE 1
-extern void *__libc_malloc(size_t bytes);
-extern void *__libc_calloc(size_t count, size_t bytes);
-extern void *__libc_realloc(void *memory, size_t bytes);
-extern void *__libc_memalign(size_t alignment, size_t bytes);
-
 static bool is_the_thread(void)
 {
     static _Thread_local int known;
@@ -43,8 +36,9 @@ static bool is_the_thread(void)
     return known > 0;
 }
 
-static bool no_memory_now(void)
+static bool is_refused(size_t bytes)
 {
+    (void)bytes;
     if (atomic_load(&left) < 0 || is_the_thread() != atomic_load(&of_thread))
         return false;
     if (atomic_load(&left) > 0) {
@@ -57,28 +51,7 @@ static bool no_memory_now(void)
     return true;
 }
 
-__attribute__((visibility("default"))) void *calloc(size_t count, size_t bytes)
-{
-    return no_memory_now() ? NULL : __libc_calloc(count, bytes);
-}
-
-__attribute__((visibility("default"))) void *realloc(void *memory, size_t bytes)
-{
-    return no_memory_now() ? NULL : __libc_realloc(memory, bytes);
-}
-
-__attribute__((visibility("default"))) void *aligned_alloc(size_t alignment, size_t bytes)
-{
-    return no_memory_now() ? NULL : __libc_memalign(alignment, bytes);
-}
-
-__attribute__((visibility("default"))) void *malloc(size_t bytes)
-{
-    return no_memory_now() ? NULL : __libc_malloc(bytes);
-}
-#else
-#define CAN_REFUSE 0
-#endif
+#include "refusing.h"
 
 static void refuse(bool thread, long which, long count)
 {
@@ -267,10 +240,7 @@ int main(void)
 {
     static const long rows[ROWS] = {1, 4};
 
-    if (!CAN_REFUSE) {
-        printf("SKIP: the sanitizer has the memory\n");
-        return 77;
-    }
+    need_refusing();
     for (size_t i = 0; i < ROWS; i++)
         for (long which = 0; run(which, rows[i]); which++)
             CHECK(which < MOST);

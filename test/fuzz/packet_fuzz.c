@@ -322,7 +322,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 int main(int argc, char **argv)
 {
     unsigned long packets = 0;
-    double start = seconds();
+    double start = test_now();
     uint64_t refused = 0;
 
     random_state = 4321;
@@ -332,7 +332,7 @@ int main(int argc, char **argv)
     target_open();
     refuse_others();
     refuse_messages();
-    while (packets < PACKETS_MAX && seconds() - start < SECONDS_MAX) {
+    while (packets < PACKETS_MAX && test_now() - start < SECONDS_MAX) {
         uint64_t before = refused_so_far();
 
         random_packet();

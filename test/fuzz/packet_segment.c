@@ -29,7 +29,7 @@ static const struct segment *segment_of(size_t context)
 static void use_context(void)
 {
     static unsigned char data[40000];
-    double start = seconds();
+    double start = test_now();
 
     for (int i = 0; i < 20; i++) {
         size_t bytes = below(one_in(3) ? sizeof data : 200);
@@ -43,7 +43,7 @@ static void use_context(void)
         PAMI_Context_advance(target.handle[0], 1 + below(3));
         PAMI_Context_advance(target.handle[1], 1);
     }
-    check(seconds() - start < CALL_SECONDS, "calls take too long");
+    check(test_now() - start < CALL_SECONDS, "calls take too long");
 }
 
 /* ---- slots as a task of the host would write them ---- */
@@ -97,12 +97,12 @@ static void hostile_slot(struct inbox_sender *sender)
 
 static void hostile_slots(void)
 {
-    double end = seconds() + SECONDS_EACH;
+    double end = test_now() + SECONDS_EACH;
     unsigned long rounds = 0;
     uint64_t refused = 0;
 
     target_open();
-    while (seconds() < end) {
+    while (test_now() < end) {
         struct inbox_sender sender = {
             .inbox = port_of(0)->reader.inbox,
             .slots = port_of(0)->reader.slots,
@@ -215,10 +215,10 @@ static void noise(size_t words)
 
 static void noisy_rounds(void)
 {
-    double end = seconds() + SECONDS_EACH;
+    double end = test_now() + SECONDS_EACH;
     unsigned long rounds = 0;
 
-    for (; seconds() < end; rounds++) {
+    for (; test_now() < end; rounds++) {
         target_open();
         use_context();
         noise(1 + below(one_in(4) ? 3000 : 10));
@@ -244,10 +244,10 @@ static void *make_noise(void *argument)
 /* What was checked may change before it is used. */
 static void noise_meanwhile(void)
 {
-    double end = seconds() + SECONDS_EACH;
+    double end = test_now() + SECONDS_EACH;
     unsigned long rounds = 0;
 
-    for (; seconds() < end; rounds++) {
+    for (; test_now() < end; rounds++) {
         pthread_t thread;
 
         target_open();

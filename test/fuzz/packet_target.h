@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "basics.h"
 #include "context/context.h"
 #include "device/packet.h"
 #include "p2p/p2p.h"
@@ -79,11 +80,7 @@ static inline void check(bool good, const char *what)
 
 static inline uint64_t next(void)
 {
-    uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    return test_random(&random_state);
 }
 
 static inline size_t below(size_t limit)
@@ -94,14 +91,6 @@ static inline size_t below(size_t limit)
 static inline bool one_in(size_t n)
 {
     return below(n) == 0;
-}
-
-static inline double seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* Read and write every byte: a sanitizer sees what does not belong to the message. */

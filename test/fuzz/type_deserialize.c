@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "basics.h"
 #include "type/census.h"
 #include "type/type.h"
 
@@ -245,25 +246,17 @@ static size_t mutate(unsigned char *bytes, size_t size)
     return size;
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 int main(int argc, char **argv)
 {
     static unsigned char original[FORM_MAX];
     unsigned long tried = 0;
-    double start = seconds();
+    double start = test_now();
     size_t size = 0;
 
     state = 88172645463325252u;
     if (argc == 3 && strcmp(argv[1], "--seed") == 0)
         state += strtoull(argv[2], NULL, 10) * UINT64_C(0x9e3779b97f4a7c15);
-    while (tried < MUTANTS_MAX && seconds() - start < SECONDS_MAX) {
+    while (tried < MUTANTS_MAX && test_now() - start < SECONDS_MAX) {
         unsigned char *mutant;
         size_t mutant_size;
 

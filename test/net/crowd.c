@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "basics.h"
 #include "net/net.h"
 #include "net/ports.h"
 
@@ -62,14 +63,6 @@ static void on_signal(int number)
 {
     (void)number;
     asked = 1;
-}
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 static void rest(double seconds)
@@ -181,7 +174,7 @@ static int greet(pami_context_t context, pami_endpoint_t other, bool slow, bool 
     pid_t pid = find_other();
     unsigned ports[PORTS_MAX];
     unsigned count, each = STRANGERS;
-    double start = now();
+    double start = test_now();
     bool lives;
 
     if (pid == 0) {
@@ -201,7 +194,7 @@ static int greet(pami_context_t context, pami_endpoint_t other, bool slow, bool 
         crowd(&address, ports[i], each);
     if (slow)
         change_over(pid, more);
-    while (full && now() - start < FULL_S && !ended)
+    while (full && test_now() - start < FULL_S && !ended)
         PAMI_Context_advance(context, 10);
     if (ended)
         puts("the message to a task that lives has ended");
@@ -209,11 +202,11 @@ static int greet(pami_context_t context, pami_endpoint_t other, bool slow, bool 
     if (full && !dies)
         crowd_leaves();
     kill(pid, dies ? SIGKILL : SIGCONT);
-    start = now();
+    start = test_now();
     while (!ended || (slow && more && !arrived))
         PAMI_Context_advance(context, 10);
     if (dies)
-        printf("the death was noticed after %.1f s\n", now() - start);
+        printf("the death was noticed after %.1f s\n", test_now() - start);
     else if (result != PAMI_SUCCESS)
         puts("the message to a task that lives has failed");
     if (slow && !is_at_rest()) {

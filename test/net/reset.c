@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "basics.h"
 #include "net/net.h"
 
 enum {
@@ -42,14 +43,6 @@ static struct numbers here; /* the next to come */
 static bool disorder;
 static size_t under_way, failed, done;
 static char data[LARGE];
-
-static double seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Who resumes begins a life at 0, and may do so again when its first messages are lost. */
 static void on_number(pami_context_t ctx, void *cookie, const void *header, size_t header_bytes,
@@ -150,14 +143,14 @@ static void resume(void)
 
 static int run(bool sends, bool receives)
 {
-    double start = seconds(), moved = start, resumed = 0;
+    double start = test_now(), moved = start, resumed = 0;
     double end = start + (RESETS + 1) * APART;
     bool ended = false; /* the last one has got there */
     int resets = 0, reset_count;
     size_t seen = 0;
 
-    while ((sends && !ended) || (receives && here.last == 0) || seconds() < end) {
-        double now = seconds();
+    while ((sends && !ended) || (receives && here.last == 0) || test_now() < end) {
+        double now = test_now();
 
         if (task == by && resets < RESETS && now > start + (resets + 1) * APART - 2) {
             resets++;

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "basics.h"
 #include "net/net.h"
 
 enum {
@@ -28,14 +29,6 @@ static pami_endpoint_t peer;
 static size_t came, under_way, failed, sent;
 static uint32_t life, expected; /* of the messages that come */
 static bool disorder;
-
-static double seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* The header says how many there were before since the start, or since the sender resumed us. */
 static void on_ping(pami_context_t ctx, void *cookie, const void *header, size_t header_bytes,
@@ -113,10 +106,10 @@ static uint32_t until_back(void)
     for (;;) {
         if (under_way == 0 && my_life != 0 && failed == 0)
             return my_life;
-        if (under_way == 0 && seconds() > next) {
+        if (under_way == 0 && test_now() > next) {
             PAMI_Purge(context, &peer, 1);
             PAMI_Resume(context, &peer, 1);
-            next = seconds() + 0.2;
+            next = test_now() + 0.2;
             failed = 0;
             sent = 0;
             my_life++;

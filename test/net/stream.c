@@ -27,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "basics.h"
 #include "net/net.h"
 
 enum {
@@ -52,14 +53,6 @@ static const char *stay;  /* likewise */
 static size_t open_operations, failed, arrived, byes, landing, talks;
 static double heard;
 
-static double seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void on_landed(pami_context_t ctx, void *cookie, pami_result_t result)
 {
     (void)ctx, (void)cookie, (void)result;
@@ -72,7 +65,7 @@ static void on_message(pami_context_t ctx, void *cookie, const void *header, siz
     (void)ctx, (void)cookie, (void)header, (void)header_bytes;
     (void)pipe, (void)bytes, (void)origin;
     arrived++;
-    heard = seconds();
+    heard = test_now();
     if (recv != NULL) {
         memset(recv, 0, sizeof *recv);
         recv->type = PAMI_TYPE_BYTE;
@@ -179,10 +172,10 @@ static void talk(void)
 /* Both stop; nothing may have failed. */
 static int stop_in_order(double limit)
 {
-    double end = seconds() + limit;
+    double end = test_now() + limit;
 
     start(BYE, 0);
-    while (failed == 0 && (open_operations != 0 || byes == 0 || landing != 0) && seconds() < end)
+    while (failed == 0 && (open_operations != 0 || byes == 0 || landing != 0) && test_now() < end)
         PAMI_Context_advance(context, 100);
     printf("%zu messages came, %zu operations failed, %zu are open\n", arrived, failed,
            open_operations);
@@ -192,14 +185,14 @@ static int stop_in_order(double limit)
 /* Returns when the peer has gone and nothing is open, it takes too long, or it is time to end. */
 static int stream(double die, double limit, double end)
 {
-    double begin = seconds();
+    double begin = test_now();
     bool said = false;
 
     heard = begin + 20; /* for the start */
     while (failed == 0 || open_operations != 0) {
         bool large_too = large == NULL || access(large, F_OK) == 0;
 
-        if (end > 0 && (seconds() - begin > end || (until != NULL && access(until, F_OK) == 0)))
+        if (end > 0 && (test_now() - begin > end || (until != NULL && access(until, F_OK) == 0)))
             return 0;
         while (failed == 0 && open_operations < WINDOW * SIZES)
             start(ID, sizes[(size_t)rand() % (large_too ? SIZES : SIZES - 1)]);
@@ -208,9 +201,9 @@ static int stream(double die, double limit, double end)
             said = true;
             say_streaming();
         }
-        if (die > 0 && seconds() - begin > die)
+        if (die > 0 && test_now() - begin > die)
             kill(getpid(), SIGKILL);
-        if (seconds() - heard > limit) {
+        if (test_now() - heard > limit) {
             printf("nothing for %.1f s, %zu operations open, %zu failed\n", limit, open_operations,
                    failed);
             return 1;
@@ -257,10 +250,10 @@ int main(int argc, char **argv)
         status = stop_in_order(limit);
     if (status != 0 || end > 0)
         exit(status);
-    printf("task %zu: gone after %.2f s of silence\n", task, seconds() - heard);
+    printf("task %zu: gone after %.2f s of silence\n", task, test_now() - heard);
     for (size_t i = 0; i < SIZES; i++)
         start(ID, sizes[i]);
-    for (double late = seconds() + limit; open_operations != 0 && seconds() < late;)
+    for (double late = test_now() + limit; open_operations != 0 && test_now() < late;)
         PAMI_Context_advance(context, 100);
     if (open_operations != 0) {
         printf("task %zu: %zu later operations do not end\n", task, open_operations);

@@ -46,7 +46,7 @@ static void on_done(pami_context_t context, void *cookie, pami_result_t result)
 
     (void)context;
     CHECK(result != PAMI_INVAL);
-    CHECK(result == PAMI_SUCCESS || strstr(test_error(), "has gone") == NULL);
+    CHECK(result == PAMI_SUCCESS || strstr(test_text(), "has gone") == NULL);
     call->member->result[call->operation] = result;
     call->member->done++;
 }
@@ -226,10 +226,7 @@ int main(int argc, char **argv)
 {
     struct test_arguments given = test_arguments(argc, argv, 40);
 
-    if (!CAN_REFUSE) {
-        printf("SKIP: the sanitizer has the memory\n");
-        return 77;
-    }
+    need_refusing();
     for (uint64_t i = 0; i < given.seeds; i++)
         run(given.seed + i);
     for (size_t row = 1; row <= 7; row++) {

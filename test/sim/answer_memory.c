@@ -171,10 +171,7 @@ static bool run(enum kind kind, size_t which, size_t count)
 
 int main(void)
 {
-    if (!CAN_REFUSE) {
-        printf("SKIP: the sanitizer has the memory\n");
-        return 77;
-    }
+    need_refusing();
     for (int kind = 0; kind < KINDS; kind++)
         for (size_t count = 1; count < 12; count += 5) {
             size_t which = 0;

@@ -168,10 +168,7 @@ int main(void)
 {
     size_t refuse;
 
-    if (!CAN_REFUSE) {
-        printf("SKIP: the sanitizer has the memory\n");
-        return 77;
-    }
+    need_refusing();
     take_without();
     for (uint32_t tasks_per_node = 1; tasks_per_node <= TASKS; tasks_per_node += TASKS - 1) {
         for (refuse = 0; call_without(refuse, false, tasks_per_node); refuse++)

@@ -140,7 +140,7 @@ static void call(struct job *job, size_t self, pami_xfer_type_t type, const char
 static void run(struct job *job, pami_xfer_type_t type, const char *name)
 {
     size_t tasks = job->sim.tasks;
-    double start = now();
+    double start = test_now();
 
     job->ended = 0;
     for (size_t i = 0; i < tasks; i += 2)
@@ -152,7 +152,7 @@ static void run(struct job *job, pami_xfer_type_t type, const char *name)
     job_settle(&job->sim);
     CHECK(job->ended == tasks);
     check_all(job, type);
-    printf("%s, type %d: %.2f s, %zu bytes for each task\n", name, (int)type, now() - start,
+    printf("%s, type %d: %.2f s, %zu bytes for each task\n", name, (int)type, test_now() - start,
            (resident_bytes() - job->before) / tasks);
 }
 

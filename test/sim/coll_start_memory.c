@@ -47,7 +47,7 @@ static void on_done(pami_context_t context, void *cookie, pami_result_t result)
     (void)context;
     if (result == PAMI_INVAL)
         FAIL("kind %d, allocation %zu of %zu: task %zu, round %zu: %s", (int)kind, which, count,
-             member->task, member->done, test_error());
+             member->task, member->done, test_text());
     member->failed += result != PAMI_SUCCESS;
     for (size_t i = 0; i < INTS && result == PAMI_SUCCESS; i++)
         CHECK(kind == BROADCAST || member->into[i] == TASKS);
@@ -105,7 +105,7 @@ static pami_result_t try_to_begin(pami_context_t context, void *cookie)
             return PAMI_EAGAIN;
         if (result != PAMI_SUCCESS && (result != PAMI_ENOMEM || member->task != 0))
             FAIL("kind %d, allocation %zu of %zu: task %zu: %d, %s", (int)kind, which, count,
-                 member->task, (int)result, test_error());
+                 member->task, (int)result, test_text());
     } while (result != PAMI_SUCCESS);
     return PAMI_SUCCESS;
 }
@@ -183,10 +183,7 @@ static bool run(bool late, size_t again)
 
 int main(void)
 {
-    if (!CAN_REFUSE) {
-        printf("SKIP: the sanitizer has the memory\n");
-        return 77;
-    }
+    need_refusing();
     for (kind = PLAIN; kind < KINDS; kind++) {
         for (count = 1; count <= ROW_MOST; count++) {
             for (which = 0; run(false, 0) | run(true, 0); which++)

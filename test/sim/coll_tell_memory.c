@@ -29,7 +29,7 @@ static void on_done(pami_context_t context, void *cookie, pami_result_t result)
     (void)context;
     if (result != PAMI_SUCCESS && result != PAMI_ERROR && result != PAMI_ENOMEM)
         FAIL("task %zu, collective %zu: %d, %s", (size_t)(member - members), member->done,
-             (int)result, test_error());
+             (int)result, test_text());
     member->done++;
     member->failed += result != PAMI_SUCCESS;
 }
@@ -124,10 +124,7 @@ int main(int argc, char **argv)
 {
     struct test_arguments given = test_arguments(argc, argv, 100);
 
-    if (!CAN_REFUSE) {
-        printf("SKIP: the sanitizer has the memory\n");
-        return 77;
-    }
+    need_refusing();
     test_each_seed(&given, run);
     return 0;
 }

@@ -178,10 +178,7 @@ static void run(size_t kind, bool dies, uint64_t one_in)
 
 int main(void)
 {
-    if (!CAN_REFUSE) {
-        printf("SKIP: a sanitizer has the memory\n");
-        return 77;
-    }
+    need_refusing();
     for (size_t kind = 0; kind <= KINDS; kind++)
         for (int dies = 0; dies < 2; dies++) {
             run(kind, dies, 1);

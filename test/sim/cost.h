@@ -6,16 +6,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
-
-static inline double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static inline size_t resident_bytes(void)
 {

@@ -220,7 +220,7 @@ static void step(struct scene *s)
             moved++;
     }
     if (moved == 0)
-        FAIL("%s", test_error());
+        FAIL("%s", test_text());
 }
 
 static void scene_create(struct scene *s, const pamix_sim_config_t *config, size_t tasks)

@@ -136,8 +136,8 @@ static void expect_refused(const pamix_sim_config_t *config, size_t tasks, const
     pami_client_t clients[4] = {NULL};
 
     CHECK(PAMIX_Sim_create(config, tasks, clients) == PAMI_INVAL);
-    if (strstr(test_error(), word) == NULL)
-        FAIL("\"%s\" does not name %s", test_error(), word);
+    if (strstr(test_text(), word) == NULL)
+        FAIL("\"%s\" does not name %s", test_text(), word);
     CHECK(clients[0] == NULL);
 }
 
@@ -245,7 +245,7 @@ static void test_work(void)
     alarm = (struct alarm){.client = job.client[2], .time = 1e9};
     CALL(PAMI_Context_post(job_context(&job, 2, 0), &again, work_until, &alarm));
     CHECK(PAMIX_Sim_run(job.client[0], NULL, NULL, 0, 0) == PAMI_EAGAIN);
-    CHECK(strstr(test_error(), "task 2 context 0 waits for a posted function") != NULL);
+    CHECK(strstr(test_text(), "task 2 context 0 waits for a posted function") != NULL);
     CHECK(alarm.calls < 10000);
     job_destroy(&job);
 }
@@ -266,7 +266,7 @@ static void test_limits(void)
     CHECK(arrived == 0 && is_close(PAMIX_Sim_time(job.client[0]), 900e-6));
     CHECK(PAMIX_Sim_run(job.client[0], NULL, NULL, 1, 0) == PAMI_OTHER);
     CHECK(PAMIX_Sim_run(job.client[0], when_arrived, &two, 0, 0) == PAMI_EAGAIN);
-    CHECK(strstr(test_error(), "no context waits for anything") != NULL);
+    CHECK(strstr(test_text(), "no context waits for anything") != NULL);
     CHECK(arrived == 1);
     send_one(&job, 0, 8, 8);
     CALL(PAMIX_Sim_run(job.client[5], when_arrived, &two, 0, 0));
@@ -311,8 +311,8 @@ static void test_early(void)
     arrived_client = clients[1];
     CALL(PAMI_Send(contexts[0], &send));
     CHECK(PAMIX_Sim_run(clients[0], NULL, NULL, 0, 0) == PAMI_EAGAIN);
-    CHECK(strstr(test_error(), "task 0 context 0 waits for 1 answers") != NULL);
-    CHECK(strstr(test_error(), "1 packets wait for a context 0 of task 1") != NULL);
+    CHECK(strstr(test_text(), "task 0 context 0 waits for 1 answers") != NULL);
+    CHECK(strstr(test_text(), "1 packets wait for a context 0 of task 1") != NULL);
     CALL(PAMI_Context_createv(clients[1], NULL, 0, &contexts[1], 1));
     CHECK(PAMIX_Sim_run(clients[0], NULL, NULL, 0, 0) == PAMI_EAGAIN);
     CHECK(arrived == 0);
@@ -364,7 +364,7 @@ static pami_result_t work_kill(pami_context_t context, void *cookie)
     (void)context;
     CALL(PAMIX_Sim_kill(victim));
     CHECK(PAMIX_Sim_run(victim, NULL, NULL, 0, 0) == PAMI_INVAL);
-    CHECK(strstr(test_error(), "inside a callback") != NULL);
+    CHECK(strstr(test_text(), "inside a callback") != NULL);
     *(bool *)cookie = true;
     return PAMI_SUCCESS;
 }

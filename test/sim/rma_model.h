@@ -263,8 +263,7 @@ static inline bool was_started(struct operation *op, pami_result_t result)
     if (result == PAMI_SUCCESS)
         return true;
     if (!may_fail(op))
-        FAIL("kind %d to task %zu: result %d: %s", (int)op->kind, op->to, (int)result,
-             test_error());
+        FAIL("kind %d to task %zu: result %d: %s", (int)op->kind, op->to, (int)result, test_text());
     op->has_done = op->has_rdone = false;
     return false;
 }

@@ -115,12 +115,12 @@ static void prepare(struct ring *ring, size_t tasks)
 static void settle(const struct ring *ring, const char *what)
 {
     uint64_t events = job_counters(&ring->job).events;
-    double start = now();
+    double start = test_now();
     double virtual = PAMIX_Sim_time(ring->job.client[0]);
     double seconds;
 
     job_settle(&ring->job);
-    seconds = now() - start;
+    seconds = test_now() - start;
     events = job_counters(&ring->job).events - events;
     printf("%s: %" PRIu64 " events, %.3f s, %.2f million events/s, %.6f s of virtual time\n", what,
            events, seconds, (double)events / seconds * 1e-6,
@@ -131,14 +131,14 @@ static void run(size_t tasks)
 {
     struct ring ring = {.hops = 0};
     size_t before, idle, busy;
-    double start = now();
+    double start = test_now();
 
     ring.task = calloc(tasks, sizeof(*ring.task));
     CHECK(ring.task != NULL);
     before = resident_bytes();
     prepare(&ring, tasks);
     idle = (resident_bytes() - before) / tasks;
-    printf("%zu tasks made in %.3f s, %zu bytes each\n", tasks, now() - start, idle);
+    printf("%zu tasks made in %.3f s, %zu bytes each\n", tasks, test_now() - start, idle);
 #ifndef __SANITIZE_ADDRESS__
     CHECK(idle <= IDLE_BYTES_MOST);
 #endif
@@ -150,9 +150,9 @@ static void run(size_t tasks)
     settle(&ring, "exchange");
     CHECK(ring.finished == tasks);
     busy = (resident_bytes() - before) / tasks;
-    start = now();
+    start = test_now();
     job_destroy(&ring.job);
-    printf("%zu bytes each after that; gone in %.3f s\n", busy, now() - start);
+    printf("%zu bytes each after that; gone in %.3f s\n", busy, test_now() - start);
     free(ring.task);
 }
 

@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "basics.h"
+
 /* The seed that runs now, for messages. */
 static uint64_t test_seed;
 static const char *test_program = "?";
@@ -41,16 +43,8 @@ static const char *test_program = "?";
     do {                                                                                           \
         pami_result_t call_result = (call);                                                        \
         if (call_result != PAMI_SUCCESS)                                                           \
-            FAIL("%s: result %d: %s", #call, (int)call_result, test_error());                      \
+            FAIL("%s: result %d: %s", #call, (int)call_result, test_text());                       \
     } while (0)
-
-static inline const char *test_error(void)
-{
-    static char text[600];
-
-    PAMI_Error_text(text, sizeof(text));
-    return text;
-}
 
 /* ---- arguments ---- */
 
@@ -103,11 +97,7 @@ struct dice {
 
 static inline uint64_t dice_next(struct dice *dice)
 {
-    uint64_t z = dice->state += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
+    return test_random(&dice->state);
 }
 
 /* 0 .. below - 1 */

@@ -162,7 +162,7 @@ static void traffic_send(struct traffic *traffic, uint32_t from)
     else if (result == PAMI_INVAL && message->id == ID_SHMEM_ONLY)
         CHECK(is_far(message));
     else if (!may_fail(message))
-        FAIL("result %d: %s", (int)result, test_error());
+        FAIL("result %d: %s", (int)result, test_text());
     free(message->memory);
     free(message);
 }

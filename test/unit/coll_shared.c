@@ -323,17 +323,13 @@ static void disagreeing(void **unused)
 
 static bool no_memory;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CAN_REFUSE 0
-#else
-#define CAN_REFUSE 1
-extern void *__libc_calloc(size_t count, size_t bytes);
-
-__attribute__((visibility("default"))) void *calloc(size_t count, size_t bytes)
+static bool is_refused(size_t bytes)
 {
-    return no_memory ? NULL : __libc_calloc(count, bytes);
+    (void)bytes;
+    return no_memory;
 }
-#endif
+
+#include "refusing.h"
 
 struct barrier {
     struct shared_machine machine;

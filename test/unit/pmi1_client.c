@@ -26,6 +26,7 @@
 
 #include <pami/pami.h>
 
+#include "basics.h"
 #include "bootstrap/bootstrap.h"
 
 /* What the launcher does when it has read the next line, which must begin with `expected`. */
@@ -69,14 +70,6 @@ struct step {
             _exit(1);                                                                              \
         }                                                                                          \
     } while (0)
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* Reads a line, at most 5 s; length 0 at the end of the connection. */
 static size_t read_line(int fd, char line[4096])
@@ -402,13 +395,13 @@ static void client_open_fails(void)
 {
     struct bootstrap *bootstrap;
     char text[512];
-    double start = now();
+    double start = test_now();
     int err = bootstrap_open(&bootstrap);
 
     if (err != expected_error)
         fprintf(stderr, "got %d\n", err);
     CHECK(err == expected_error);
-    CHECK(now() - start < 3.0);
+    CHECK(test_now() - start < 3.0);
     CHECK(PAMI_Error_text(text, sizeof text) > 10 && strncmp(text, "launcher: ", 10) == 0);
 }
 
@@ -517,12 +510,12 @@ static void test_finalize_fails(void **state)
 {
     static const struct step closes[] = {GREETING, {"cmd=finalize\n", NULL}, END};
     static const struct step silent[] = {GREETING, {"cmd=finalize\n", ""}, END};
-    double start = now();
+    double start = test_now();
 
     (void)state;
     run(closes, client_opens, "3");
     run(silent, client_opens, "3");
-    assert_true(now() - start < 4.5);
+    assert_true(test_now() - start < 4.5);
 }
 
 static int others[2];

@@ -55,35 +55,15 @@ void check_result(pami_result_t result, pami_result_t expected, const char *call
 uint64_t random_next(void)
 {
     static _Thread_local uint64_t state;
-    uint64_t z;
 
     if (state == 0)
         state = (dying.seed + 1) * UINT64_C(0xd1342543de82ef95) + dying.task * 77 + 1;
-    z = state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    return test_random(&state);
 }
 
 size_t random_below(size_t limit)
 {
     return (size_t)(random_next() % limit);
-}
-
-double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-void nap(double seconds)
-{
-    struct timespec time = {.tv_sec = (time_t)seconds};
-
-    time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
-    nanosleep(&time, NULL);
 }
 
 bool is_dead(size_t task)

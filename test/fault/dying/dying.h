@@ -22,6 +22,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "basics.h"
+
 enum {
     TASKS_MAX = 16,
     CONTEXTS = 3, /* the survivors use the first only */
@@ -124,8 +126,6 @@ __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *format, ..
 void check_result(pami_result_t result, pami_result_t expected, const char *call);
 uint64_t random_next(void);
 size_t random_below(size_t limit);
-double now(void);
-void nap(double seconds);
 bool is_dead(size_t task);
 bool is_victim(void);
 void point_reached(enum point point);

@@ -45,7 +45,7 @@ static void until_death(void)
 
     while (!is_dead(dying.victim)) {
         if (flags & QUIET)
-            nap(0.0005);
+            test_sleep(0.0005);
         else if (flags & (LATE | FAREWELL))
             step_without_victim();
         else if (flags & DEAF)
@@ -54,9 +54,9 @@ static void until_death(void)
             step();
     }
     if (flags & LATE) {
-        double end = now() + LATE_SECONDS;
+        double end = test_now() + LATE_SECONDS;
 
-        while (now() < end)
+        while (test_now() < end)
             step_without_victim();
     }
 }
@@ -64,12 +64,12 @@ static void until_death(void)
 /* The victim is dead: the library has to notice, and to end everything. */
 static void until_noticed(void)
 {
-    double start = now();
+    double start = test_now();
     double next = start;
 
     dying.dead_known = true;
     for (size_t i = 0; !with_victim()->refused || !all_ended(); i++) {
-        double time = now();
+        double time = test_now();
 
         if (time > start + NOTICE_SECONDS * dying.factor && i > NOTICE_ADVANCES)
             fail("%.2f s after its death the victim is %s, %zu operations have not ended, %zu "
@@ -148,16 +148,16 @@ static void while_stopped(void)
 {
     bool has_others = dying.tasks > 2 && !(dying.way->flags & ALONE_IN_CALL);
     size_t first = dying.victim == 0 ? 1 : 0;
-    double end = now() + 2 * STOPPED_SECONDS * dying.factor;
+    double end = test_now() + 2 * STOPPED_SECONDS * dying.factor;
     size_t good;
 
     if (dying.task == first) {
         while (!is_stopped(dying.pid[dying.victim]))
             step();
-        end = now() + STOPPED_SECONDS * dying.factor;
+        end = test_now() + STOPPED_SECONDS * dying.factor;
     }
     good = good_with_survivors();
-    while (now() < end)
+    while (test_now() < end)
         step();
     if (dying.task != first)
         return;

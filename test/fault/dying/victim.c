@@ -99,7 +99,7 @@ static void few(void)
 {
     /* Until the others have stopped looking: what arrives now finds their end of it untouched. */
     if (dying.way->flags & QUIET)
-        nap(0.01);
+        test_sleep(0.01);
     farewell(40, KIND_STREAM);
 }
 
@@ -125,19 +125,19 @@ void few_kill(void)
 
 void late_kill(void)
 {
-    nap(0.02);
+    test_sleep(0.02);
     act_kill();
 }
 
 void leave_unread(void)
 {
-    nap(0.05);
+    test_sleep(0.05);
     act_leave();
 }
 
 void leave_unread_and_exit(void)
 {
-    nap(0.05);
+    test_sleep(0.05);
     exit(0);
 }
 
@@ -153,7 +153,7 @@ static void begin_thread(void *(*function)(void *), void *argument)
 
 static void *kill_soon(void *argument)
 {
-    nap((double)*(size_t *)argument * 1e-6);
+    test_sleep((double)*(size_t *)argument * 1e-6);
     act_kill();
     return NULL;
 }
@@ -187,7 +187,7 @@ void exit_in_advance(void)
 {
     for (size_t i = 0; i < CONTEXTS; i++)
         begin_thread(advance_for_ever, dying.context[i]);
-    nap(1e-6 * (double)random_below(20000));
+    test_sleep(1e-6 * (double)random_below(20000));
     exit(0);
 }
 
@@ -203,7 +203,7 @@ void exit_locked(void)
     CHECK_OK(PAMI_Context_lock(dying.context[0]));
     CHECK_OK(PAMI_Context_lock(dying.context[1]));
     begin_thread(wait_for_lock, dying.context[0]);
-    nap(1e-6 * (double)random_below(5000));
+    test_sleep(1e-6 * (double)random_below(5000));
     exit(0);
 }
 
@@ -223,9 +223,9 @@ void exit_waiting_for_lock(void)
 
     begin_thread(hold_lock, &held);
     while (!atomic_load(&held))
-        nap(0.0005);
+        test_sleep(0.0005);
     begin_thread(wait_for_lock, dying.context[0]);
-    nap(1e-6 * (double)random_below(5000));
+    test_sleep(1e-6 * (double)random_below(5000));
     exit(0);
 }
 
@@ -275,6 +275,6 @@ void exit_sending(void)
         constant[i] = pattern(0, i);
     for (size_t i = 1; i < CONTEXTS; i++)
         begin_thread(send_for_ever, dying.context[i]);
-    nap(1e-6 * (double)random_below(20000));
+    test_sleep(1e-6 * (double)random_below(20000));
     exit(0);
 }
