@@ -5,7 +5,7 @@
  *
  * Run: tasks=1,2,3,5 nodes=1,2 timeout=60
  */
-#include "coll_oracle.h"
+#include "coll_run.h"
 
 enum {
     CONTEXTS = 3,

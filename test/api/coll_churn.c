@@ -14,7 +14,7 @@
  */
 #include <pthread.h>
 
-#include "coll_oracle.h"
+#include "coll_run.h"
 
 enum {
     GEOMETRIES = 6, /* besides the world */

@@ -17,7 +17,7 @@
 #include <pami/pamix.h>
 #include <unistd.h>
 
-#include "coll_oracle.h"
+#include "coll_run.h"
 
 enum {
     LINKS = 4,

@@ -9,7 +9,7 @@
  * Run: tasks=5 env="PAMI_COLL_SEGMENT=64 PAMI_COLL_SHARED_BYTES=0" timeout=120
  * Run: tasks=4,8 env="PAMI_YIELD=always PAMI_COLL_SHARED_RELAY=1" timeout=120
  */
-#include "coll_oracle.h"
+#include "coll_run.h"
 
 enum {
     WORDS = 100, /* more than three segments of 64 bytes, and no multiple of one */

@@ -13,7 +13,7 @@
  * Run: tasks=4,5 nodes=2 env="PAMI_COLL_ASK=0.01" timeout=60
  * Run: tasks=3,5 env="PAMI_COLL_ASK=0.01 PAMI_COLL_SHARED_BYTES=0" timeout=60
  */
-#include "coll_oracle.h"
+#include "coll_run.h"
 
 enum {
     WORDS = 20000, /* of a block at most */

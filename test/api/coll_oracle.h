@@ -7,11 +7,18 @@
  * insignificant arguments hold) is drawn by each member for itself from a seed of its own. Data are
  * 32-bit words; word x of what `from` has for `to` is op_value(), so each member computes alone
  * what it must receive.
+ *
+ * For programs of any kind, which have FAIL, CHECK and a struct told with `count` and `result`.
+ * coll_run.h is for those of test/api.
+ *
+ * lint: not alone
  */
 #ifndef LIBPAMI_API_COLL_ORACLE_H
 #define LIBPAMI_API_COLL_ORACLE_H
 
-#include "coll.h"
+#include "basics.h"
+
+#include <stdbool.h>
 
 enum {
     OP_GUARD = 8,         /* words behind a buffer */
@@ -93,20 +100,20 @@ static inline void op_begin(void)
     const size_t word = sizeof(uint32_t);
     pami_type_t strided, loose, three;
 
-    CHECK_OK(PAMI_Type_create(&strided));
-    CHECK_OK(PAMI_Type_add_typed(strided, PAMI_TYPE_UNSIGNED_INT, word, 1, 2 * word));
-    CHECK_OK(PAMI_Type_complete(strided, word));
-    CHECK_OK(PAMI_Type_create(&loose));
-    CHECK_OK(PAMI_Type_add_simple(loose, word, 0, 1, 2 * word));
-    CHECK_OK(PAMI_Type_complete(loose, word));
-    CHECK_OK(PAMI_Type_create(&three));
+    CHECK(PAMI_Type_create(&strided) == PAMI_SUCCESS);
+    CHECK(PAMI_Type_add_typed(strided, PAMI_TYPE_UNSIGNED_INT, word, 1, 2 * word) == PAMI_SUCCESS);
+    CHECK(PAMI_Type_complete(strided, word) == PAMI_SUCCESS);
+    CHECK(PAMI_Type_create(&loose) == PAMI_SUCCESS);
+    CHECK(PAMI_Type_add_simple(loose, word, 0, 1, 2 * word) == PAMI_SUCCESS);
+    CHECK(PAMI_Type_complete(loose, word) == PAMI_SUCCESS);
+    CHECK(PAMI_Type_create(&three) == PAMI_SUCCESS);
     for (size_t i = 0; i < 3; i++) {
         size_t before = i == 0 ? 0 : triple[i - 1];
 
-        CHECK_OK(PAMI_Type_add_typed(three, PAMI_TYPE_UNSIGNED_INT, (triple[i] - before) * word, 1,
-                                     i == 2 ? (7 - triple[2]) * word : 0));
+        CHECK(PAMI_Type_add_typed(three, PAMI_TYPE_UNSIGNED_INT, (triple[i] - before) * word, 1,
+                                  i == 2 ? (7 - triple[2]) * word : 0) == PAMI_SUCCESS);
     }
-    CHECK_OK(PAMI_Type_complete(three, word));
+    CHECK(PAMI_Type_complete(three, word) == PAMI_SUCCESS);
     op_layouts[OP_PLAIN] = (struct op_layout){PAMI_TYPE_UNSIGNED_INT, 1, 1, {0}, 1, true};
     op_layouts[OP_BYTES] = (struct op_layout){PAMI_TYPE_BYTE, 1, 1, {0}, word, false};
     op_layouts[OP_STRIDED] = (struct op_layout){strided, 1, 3, {1}, 1, true};
@@ -117,7 +124,7 @@ static inline void op_begin(void)
 static inline void op_end(void)
 {
     for (size_t i = OP_STRIDED; i < OP_LAYOUTS; i++)
-        CHECK_OK(PAMI_Type_destroy(&op_layouts[i].type));
+        CHECK(PAMI_Type_destroy(&op_layouts[i].type) == PAMI_SUCCESS);
 }
 
 /* ---- data ---- */
@@ -518,6 +525,6 @@ static inline void op_free(struct op *o)
     free(o);
 }
 
-#include "coll_run.h"
+#include "api/coll_compare.h"
 
 #endif

@@ -20,7 +20,7 @@
  */
 #include <pthread.h>
 
-#include "coll_oracle.h"
+#include "coll_run.h"
 
 enum {
     GEOMETRIES = 9,

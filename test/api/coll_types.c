@@ -14,7 +14,7 @@
  * Run: tasks=3,8 args="--seed 3" env="PAMI_COLL_SHARED_RELAY=64" timeout=60
  * Run: tasks=6 nodes=2 args="--seed 2" env="PAMI_COLL_SHARED_BUFFER=4096" timeout=60
  */
-#include "coll_oracle.h"
+#include "coll_run.h"
 
 enum {
     FLIGHTS = 14

@@ -24,7 +24,7 @@
 
 #include <pamix.h>
 
-#include "api/coll_oracle.h"
+#include "api/coll_run.h"
 #include "fault/phases/places.h"
 
 enum {

@@ -27,7 +27,7 @@ static pamix_sim_config_t setting(struct scene *s, uint64_t seed, size_t tasks)
 {
     pamix_sim_config_t config;
 
-    *s = (struct scene){.dice = {seed}, .key = seed * 7919};
+    *s = (struct scene){.dice = {seed}};
     if (seed % 3 == 0) {
         config = trouble_config(&s->dice, seed);
     } else {
@@ -95,7 +95,6 @@ static void run(uint64_t seed, size_t tasks)
     double begun;
     size_t stride;
 
-    test_seed = seed;
     begun = note_steps(seed, tasks);
     stride = (step_count + STEPS_RUN - 1) / STEPS_RUN;
     die_at(seed, tasks, 0, &dice);
@@ -108,7 +107,6 @@ int main(int argc, char **argv)
 {
     struct test_arguments given = test_arguments(argc, argv, 20);
 
-    for (uint64_t i = 0; i < given.seeds; i++)
-        run(given.seed + i, given.tasks);
+    test_each_seed(&given, run);
     return 0;
 }
