@@ -150,7 +150,6 @@ static void run(uint64_t seed, size_t tasks)
     struct scene s = {.dice = {seed}};
     pamix_sim_config_t trouble = trouble_config(&s.dice, seed), calm;
 
-    test_seed = seed;
     tasks = tasks != 0 ? tasks : 1 + dice_below(&s.dice, MEMBERS);
     for (size_t o = 0; o < OPERATIONS; o++) {
         s.count[o] = dice_one_in(&s.dice, 5) ? 0 : 1 + dice_size(&s.dice, DOUBLES - OPERATIONS - 1);
@@ -182,7 +181,6 @@ int main(int argc, char **argv)
 {
     struct test_arguments given = test_arguments(argc, argv, 40);
 
-    for (uint64_t i = 0; i < given.seeds; i++)
-        run(given.seed + i, given.tasks);
+    test_each_seed(&given, run);
     return 0;
 }

@@ -258,7 +258,6 @@ static void run(uint64_t seed, size_t tasks)
     pamix_sim_config_t config = trouble_config(&s.dice, seed);
     size_t places[4];
 
-    test_seed = seed;
     tasks = tasks != 0 ? tasks : 1 + trouble_tasks(&s.dice) % 20;
     job_create(&s.job, &config, tasks, 1);
     for (size_t i = 0; i < COMPOSED; i++) {
@@ -294,7 +293,6 @@ int main(int argc, char **argv)
 {
     struct test_arguments given = test_arguments(argc, argv, 100);
 
-    for (uint64_t i = 0; i < given.seeds; i++)
-        run(given.seed + i, given.tasks);
+    test_each_seed(&given, run);
     return 0;
 }

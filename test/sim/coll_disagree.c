@@ -183,7 +183,6 @@ static void run(uint64_t seed, size_t tasks)
     struct scene s = {.dice = {seed}};
     pamix_sim_config_t config = trouble_config(&s.dice, seed);
 
-    test_seed = seed;
     s.members = tasks != 0 ? tasks : 2 + dice_size(&s.dice, dice_one_in(&s.dice, 8) ? 60 : 12);
     CHECK(s.members <= MEMBERS);
     job_create(&s.job, &config, s.members, 2);
@@ -209,7 +208,6 @@ int main(int argc, char **argv)
 {
     struct test_arguments given = test_arguments(argc, argv, 100);
 
-    for (uint64_t i = 0; i < given.seeds; i++)
-        run(given.seed + i, given.tasks);
+    test_each_seed(&given, run);
     return 0;
 }
