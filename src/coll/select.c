@@ -12,6 +12,7 @@
 
 #include "coll/machine.h"
 #include "util/log.h"
+#include "util/minmax.h"
 #include "util/option.h"
 
 #define ALL_SIZES CHOICE_BYTES_MAX
@@ -27,6 +28,8 @@ struct preference {
     uint64_t bytes_max;
     uint32_t members_max;
     enum choice_nodes nodes;
+    uint64_t bytes_min;
+    uint32_t members_min;
 };
 
 /*
@@ -174,21 +177,14 @@ static const struct preference preferences[] = {
 #define PREFERENCES (sizeof(preferences) / sizeof(preferences[0]))
 
 /* Written by pami_tune --built-in. */
-struct measurement {
-    pami_xfer_type_t type;
-    const char *name;
-    uint64_t bytes_min, bytes_max;
-    uint32_t members_min, members_max;
-    enum choice_nodes nodes;
-};
-
 #define MEASURED(type, name, bytes_min, bytes_max, members_min, members_max, nodes)                \
-    {PAMI_XFER_##type, name, bytes_min, bytes_max, members_min, members_max, NODES_##nodes},
-static const struct measurement measurements[] = {
+    {PAMI_XFER_##type, name, bytes_max, members_max, NODES_##nodes, bytes_min, members_min},
+static const struct preference measurements[] = {
 #include "coll/measured.def"
-    {.name = NULL},
 };
 #undef MEASURED
+
+#define MEASUREMENTS (sizeof(measurements) / sizeof(measurements[0]))
 
 /* The option of each type; the *_INT types follow the types without. */
 struct override {
@@ -276,45 +272,23 @@ static int add_tuned(struct choice_list *list, const struct choice_list *tuned,
     return error;
 }
 
-static int add_measured(struct choice_list *list, pami_xfer_type_t type)
+static int add_preferences(struct choice_list *list, pami_xfer_type_t type,
+                           const struct preference *from, size_t count)
 {
     int error = 0;
 
-    for (const struct measurement *from = measurements; from->name != NULL && error == 0; from++) {
-        const struct algorithm *row = from->type == type ? algorithm_find(type, from->name) : NULL;
+    for (const struct preference *end = from + count; from != end && error == 0; from++) {
         const struct choice choice = {
-            .row = row,
+            .row = from->type == type ? algorithm_find(type, from->name) : NULL,
             .bytes_min = from->bytes_min,
             .bytes_max = from->bytes_max,
-            .members_min = from->members_min,
+            .members_min = (uint32_t)larger(from->members_min, 1),
             .members_max = from->members_max,
             .nodes = (uint8_t)from->nodes,
             .origin = CHOICE_BUILT_IN,
         };
 
-        if (row != NULL)
-            error = choice_add(list, &choice);
-    }
-    return error;
-}
-
-static int add_preferences(struct choice_list *list, pami_xfer_type_t type)
-{
-    int error = 0;
-
-    for (size_t i = 0; i < PREFERENCES && error == 0; i++) {
-        const struct preference *from = &preferences[i];
-        const struct algorithm *row = from->type == type ? algorithm_find(type, from->name) : NULL;
-        const struct choice choice = {
-            .row = row,
-            .bytes_max = from->bytes_max,
-            .members_min = 1,
-            .members_max = from->members_max,
-            .nodes = (uint8_t)from->nodes,
-            .origin = CHOICE_BUILT_IN,
-        };
-
-        if (row != NULL)
+        if (choice.row != NULL)
             error = choice_add(list, &choice);
     }
     return error;
@@ -334,8 +308,8 @@ int select_table_init(struct select_table *table, const struct choice_list *tune
             if (overrides[k].type == type)
                 error = add_overrides(list, &overrides[k], warn);
         error = error != 0 ? error : add_tuned(list, tuned, type);
-        error = error != 0 ? error : add_measured(list, type);
-        error = error != 0 ? error : add_preferences(list, type);
+        error = error != 0 ? error : add_preferences(list, type, measurements, MEASUREMENTS);
+        error = error != 0 ? error : add_preferences(list, type, preferences, PREFERENCES);
     }
     table->first[PAMI_XFER_COUNT] = (uint32_t)list->count;
     if (error != 0)
