@@ -482,6 +482,7 @@ pami_result_t async_register(pami_context_t handle, async_function *progress,
     struct async_slot *slot;
     pami_result_t result;
 
+    /* The service is never suspended, so neither is called. */
     if ((suspend == NULL) != (resume == NULL))
         return error_set(PAMI_INVAL, "%s: suspend_fn, resume_fn: both or none", function);
     slot = slot_take(function, handle, NULL, &client, &result);
@@ -493,8 +494,6 @@ pami_result_t async_register(pami_context_t handle, async_function *progress,
         result = error_set(PAMI_EAGAIN, "%s: context: its thread has not left it yet", function);
     } else {
         slot->progress = progress;
-        slot->suspend = suspend; /* the service is never suspended, so neither is called */
-        slot->resume = resume;
         slot->cookie = cookie;
         result = PAMI_SUCCESS;
     }

@@ -24,7 +24,7 @@ struct async_slot {
     atomic_uint serving;         /* A0, A1: one bit per event */
     atomic_bool running;         /* A1 */
     atomic_bool fresh;           /* was enabled: due whatever wake_at says */
-    async_function *progress, *suspend, *resume;
+    async_function *progress;
     void *cookie;
     uint64_t wake_at; /* ns; the thread's own, as is all that follows */
     uint32_t nap_us;
