@@ -375,28 +375,40 @@ static pami_result_t hand_transfer(struct request_call *call, const pami_put_sim
     return request_hand(call, request, server);
 }
 
-/* Not inlined, so that a plain call saves no registers. */
-__attribute__((noinline)) static pami_result_t put_otherwise(pamix_servers_t servers,
-                                                             pami_context_t context,
-                                                             const pami_put_simple_t *parameters,
-                                                             unsigned flags)
+static pami_result_t transfer_here(pami_context_t context, const pami_put_simple_t *put,
+                                   const pami_get_simple_t *get)
 {
+    return put != NULL ? PAMI_Put(context, (pami_put_simple_t *)put)
+                       : PAMI_Get(context, (pami_get_simple_t *)get);
+}
+
+/* The parameters of a put or a get, as `kind` says. Not inlined: a plain call saves no registers
+ * for it. */
+__attribute__((noinline)) static pami_result_t
+transfer_otherwise(pamix_servers_t servers, pami_context_t context, const void *parameters,
+                   unsigned flags, enum request_kind kind)
+{
+    const pami_put_simple_t *put = kind == REQUEST_PUT ? parameters : NULL;
+    const pami_get_simple_t *get = kind == REQUEST_GET ? parameters : NULL;
+    const pami_rma_t *rma = put != NULL ? &put->rma : get != NULL ? &get->rma : NULL;
     struct request_call call;
     pami_result_t result;
     struct server *server;
 
-    if (parameters != NULL &&
-        is_plain_otherwise(servers, context, REQUEST_PUT, parameters->rma.bytes, flags))
-        return PAMI_Put(context, (pami_put_simple_t *)parameters);
-    call = (struct request_call){.function = "PAMIX_Servers_put", .kind = REQUEST_PUT};
-    result = begin(&call, servers, context, parameters, flags);
+    if (rma != NULL && is_plain_otherwise(servers, context, kind, rma->bytes, flags))
+        return transfer_here(context, put, get);
+    call = (struct request_call){
+        .function = kind == REQUEST_PUT ? "PAMIX_Servers_put" : "PAMIX_Servers_get",
+        .kind = kind,
+    };
+    result = begin(&call, servers, context, rma, flags);
     if (unlikely(result != PAMI_SUCCESS))
         return result;
-    call.bytes = parameters->rma.bytes;
-    call.dest = parameters->rma.dest;
+    call.bytes = rma->bytes;
+    call.dest = rma->dest;
     if (!request_choose(&call, &server))
-        return made(&call, PAMI_Put(context, (pami_put_simple_t *)parameters));
-    return hand_transfer(&call, parameters, NULL, server);
+        return made(&call, transfer_here(context, put, get));
+    return hand_transfer(&call, put, get, server);
 }
 
 pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
@@ -407,30 +419,7 @@ pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
         return PAMI_SUCCESS;
     if (parameters != NULL && is_plain(servers, context, REQUEST_PUT, parameters->rma.bytes, flags))
         return PAMI_Put(context, (pami_put_simple_t *)parameters);
-    return put_otherwise(servers, context, parameters, flags);
-}
-
-__attribute__((noinline)) static pami_result_t get_otherwise(pamix_servers_t servers,
-                                                             pami_context_t context,
-                                                             const pami_get_simple_t *parameters,
-                                                             unsigned flags)
-{
-    struct request_call call;
-    pami_result_t result;
-    struct server *server;
-
-    if (parameters != NULL &&
-        is_plain_otherwise(servers, context, REQUEST_GET, parameters->rma.bytes, flags))
-        return PAMI_Get(context, (pami_get_simple_t *)parameters);
-    call = (struct request_call){.function = "PAMIX_Servers_get", .kind = REQUEST_GET};
-    result = begin(&call, servers, context, parameters, flags);
-    if (unlikely(result != PAMI_SUCCESS))
-        return result;
-    call.bytes = parameters->rma.bytes;
-    call.dest = parameters->rma.dest;
-    if (!request_choose(&call, &server))
-        return made(&call, PAMI_Get(context, (pami_get_simple_t *)parameters));
-    return hand_transfer(&call, NULL, parameters, server);
+    return transfer_otherwise(servers, context, parameters, flags, REQUEST_PUT);
 }
 
 pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
@@ -441,7 +430,7 @@ pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
         return PAMI_SUCCESS;
     if (parameters != NULL && is_plain(servers, context, REQUEST_GET, parameters->rma.bytes, flags))
         return PAMI_Get(context, (pami_get_simple_t *)parameters);
-    return get_otherwise(servers, context, parameters, flags);
+    return transfer_otherwise(servers, context, parameters, flags, REQUEST_GET);
 }
 
 static bool has_null(const struct iovec *part)
