@@ -140,6 +140,17 @@ void hierarchy_add(struct build *build, struct group *group, struct collective *
                       collective);
 }
 
+void hierarchy_add_inside(struct build *build, struct collective *collective, uint64_t bytes)
+{
+    if (!build_is_alone(build)) {
+        hierarchy_add(build, build->levels->local, collective);
+        return;
+    }
+    if (!collective->in_place && bytes != 0)
+        hierarchy_copy(build, &collective->send, &collective->recv, bytes);
+    collective_release(collective);
+}
+
 /* The same among leaders, by the row that this hierarchy has for them. */
 static void add_leaders(struct build *build, struct group *leaders, struct collective *collective)
 {

@@ -79,6 +79,15 @@ struct area_map hierarchy_plain(char *memory);
 struct area_map hierarchy_equal(char *memory, uint64_t bytes);
 struct area_map hierarchy_packed(const struct area_map *map, const uint64_t *starts);
 
+/* Blocks that follow one another as one. */
+static inline struct area_map hierarchy_as_one(const struct area_map *map)
+{
+    struct area_map one = *map;
+
+    one.blocks = BLOCKS_ONE;
+    return one;
+}
+
 /* Where the blocks of all members lie while they travel: hierarchy_store.c */
 struct store {
     const struct levels *levels;
@@ -112,6 +121,10 @@ void store_unpack(struct build *build, struct store *store);
 /* A link that copies a block; the flow keeps the types. */
 void hierarchy_copy(struct build *build, const struct area_map *from, const struct area_map *to,
                     uint64_t bytes);
+
+/* Add a link among the members of the domain; where there is one only, its block is copied, unless
+ * it is in place. *collective is taken over. */
+void hierarchy_add_inside(struct build *build, struct collective *collective, uint64_t bytes);
 
 /* A broadcast from member `root` of one of the groups to its others. */
 void hierarchy_broadcast(struct build *build, struct group *group, const struct collective *from,

@@ -173,21 +173,13 @@ static struct exchange *make_exchange(struct build *build, uint64_t block)
     return build->error == 0 ? x : NULL;
 }
 
-/* All blocks of a regular buffer as one. */
-static struct area_map as_one(const struct area_map *map)
-{
-    struct area_map one = *map;
-
-    one.blocks = BLOCKS_ONE;
-    return one;
-}
-
 static void add_local(struct build *build, const struct collective *from, pami_xfer_type_t type,
                       const struct exchange *x)
 {
     struct group *local = build->levels->local;
     struct collective part = hierarchy_like(from, type, 0);
-    struct area_map send = as_one(&from->send), recv = as_one(&from->recv), blocks;
+    struct area_map send = hierarchy_as_one(&from->send), recv = hierarchy_as_one(&from->recv),
+                    blocks;
 
     part.bytes = build->group->size * from->bytes;
     part.in_place = false;
@@ -258,7 +250,7 @@ static void alltoall_alone(struct build *build, const struct collective *from, s
 
     if (own == NULL)
         return;
-    *own = (struct own_blocks){x, as_one(&from->send), as_one(&from->recv)};
+    *own = (struct own_blocks){x, hierarchy_as_one(&from->send), hierarchy_as_one(&from->recv)};
     hierarchy_act(build, put_own, own);
     exchange_among(build, from, x);
     hierarchy_act(build, take_own, own);

@@ -77,17 +77,6 @@ static void add_outside(struct build *build, struct collective *part, const char
     hierarchy_add_row(build, build->group, algorithm_find(part->type, row), part);
 }
 
-static void add_or_copy(struct build *build, struct collective *part, uint64_t bytes)
-{
-    if (!build_is_alone(build)) {
-        hierarchy_add(build, build->levels->local, part);
-        return;
-    }
-    if (!part->in_place && bytes != 0)
-        hierarchy_copy(build, &part->send, &part->recv, bytes);
-    collective_release(part);
-}
-
 /* ---- one root ---- */
 
 /* The first segment: of the sizes of its blocks, equal or in `list`, the root has a list. */
@@ -117,7 +106,7 @@ static void gather(struct build *build, const struct collective *from, const str
         hierarchy_replace(&part.recv, &blocks);
         part.recv_bytes = list_here(build, from->recv_bytes);
     }
-    add_or_copy(build, &part, own_bytes(from));
+    hierarchy_add_inside(build, &part, own_bytes(from));
 }
 
 static void scatter(struct build *build, const struct collective *from, const struct way *way)
@@ -135,7 +124,7 @@ static void scatter(struct build *build, const struct collective *from, const st
         hierarchy_replace(&part.send, &blocks);
         part.send_bytes = list_here(build, from->send_bytes);
     }
-    add_or_copy(build, &part, own_bytes(from));
+    hierarchy_add_inside(build, &part, own_bytes(from));
 }
 
 /* A scatter whose blocks are all the same. */
@@ -168,7 +157,7 @@ static void alltoall(struct build *build, const struct collective *from)
     part.recv_bytes = list_here(build, from->recv_bytes);
     hierarchy_replace(&part.send, &here);
     hierarchy_replace(&part.recv, &there);
-    add_or_copy(build, &part, own_bytes(from));
+    hierarchy_add_inside(build, &part, own_bytes(from));
 }
 
 void hierarchy_direct(struct build *build, const struct collective *from)

@@ -70,13 +70,7 @@ static void move_here(struct build *build, const struct collective *from, const 
         hierarchy_replace(type == PAMI_XFER_GATHER ? &part.recv : &part.send, &blocks);
         part.in_place = part.in_place && !store->own;
     }
-    if (!build_is_alone(build)) {
-        hierarchy_add(build, build->levels->local, &part);
-        return;
-    }
-    if (!part.in_place)
-        hierarchy_copy(build, &part.send, &part.recv, from->bytes);
-    collective_release(&part);
+    hierarchy_add_inside(build, &part, from->bytes);
 }
 
 /* What the other leaders have, into the store of this one. */

@@ -166,21 +166,12 @@ void hierarchy_scan(struct build *build, const struct collective *from)
 
 /* ---- reduce-scatter ---- */
 
-/* The source as one block: its blocks follow one another. */
-static struct area_map as_one(const struct area_map *map)
-{
-    struct area_map one = *map;
-
-    one.blocks = BLOCKS_ONE;
-    return one;
-}
-
 /* All of a domain's data, combined, to its leader's store, which puts the blocks in order. */
 static void combine_in(struct build *build, const struct collective *from, struct store *store)
 {
     struct group *local = build->levels->local;
     struct collective part = hierarchy_like(from, PAMI_XFER_REDUCE, 0);
-    struct area_map send = as_one(&from->send), recv = hierarchy_plain(NULL);
+    struct area_map send = hierarchy_as_one(&from->send), recv = hierarchy_plain(NULL);
 
     part.receives = store != NULL;
     part.in_place = false;

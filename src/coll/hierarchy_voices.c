@@ -32,13 +32,7 @@ void voices_inside(struct build *build, struct voices *voices, pami_xfer_type_t 
     part.first = &voices->first;
     hierarchy_replace(&part.send, send);
     hierarchy_replace(&part.recv, recv);
-    if (build_is_alone(build)) {
-        if (bytes != 0)
-            hierarchy_copy(build, send, recv, bytes);
-        collective_release(&part);
-    } else {
-        hierarchy_add(build, build->levels->local, &part);
-    }
+    hierarchy_add_inside(build, &part, bytes);
 }
 
 /* ---- between domains ---- */
@@ -159,13 +153,7 @@ static void gather_inside(struct build *build, struct voices *voices)
     part.in_place = voices->whole.in_place && !store->own;
     part.first = &voices->first;
     hierarchy_replace(&part.recv, &blocks);
-    if (!build_is_alone(build)) {
-        hierarchy_add(build, levels->local, &part);
-        return;
-    }
-    if (!part.in_place && part.own_bytes != 0)
-        hierarchy_copy(build, &voices->whole.send, &blocks, part.own_bytes);
-    collective_release(&part);
+    hierarchy_add_inside(build, &part, part.own_bytes);
 }
 
 static void allgather(struct build *build, struct voices *voices)
@@ -236,7 +224,7 @@ static void finish_alltoall(void *cookie)
 static void alltoall(struct build *build, struct voices *voices)
 {
     uint32_t size = build->group->size, locals = build_locals(build);
-    const struct area_map send = area_as_one(&voices->whole.send);
+    const struct area_map send = hierarchy_as_one(&voices->whole.send);
     uint64_t block = voices->whole.bytes;
     struct area_map inside;
 

@@ -39,15 +39,6 @@ void voices_hear(struct voices *voices, uint32_t domain, uint64_t to, uint64_t b
 /* The link between domains. */
 void voices_between(struct build *build, const struct voices *voices);
 
-/* All blocks as one. */
-static inline struct area_map area_as_one(const struct area_map *map)
-{
-    struct area_map one = *map;
-
-    one.blocks = BLOCKS_ONE;
-    return one;
-}
-
 /* hierarchy_voices_reduce.c */
 void voices_allreduce(struct build *build, struct voices *voices);
 void voices_reduce_scatter(struct build *build, struct voices *voices);

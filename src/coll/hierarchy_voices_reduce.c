@@ -126,7 +126,7 @@ static void finish_reduce_scatter(void *cookie)
 
 void voices_reduce_scatter(struct build *build, struct voices *voices)
 {
-    const struct area_map send = area_as_one(&voices->whole.send);
+    const struct area_map send = hierarchy_as_one(&voices->whole.send);
     struct area_map inside;
 
     make_operands(build, voices, voices->whole.own_bytes);
