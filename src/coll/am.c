@@ -89,7 +89,7 @@ static void receive_data(struct am_part *part)
 
     part->deferred = NULL;
     if (part->recv.data_fn == PAMI_DATA_COPY) {
-        place.type = part->type;
+        place.type = place.address != NULL ? part->type : NULL;
         if (place.type == NULL && place.address != NULL)
             part->result = error_set(PAMI_INVAL, "receive: type: not a complete type");
     } else {

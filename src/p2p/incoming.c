@@ -97,7 +97,8 @@ void receive_open(struct receive *receive)
     const pami_recv_t *recv = &receive->recv;
     int error;
 
-    if (recv->addr == NULL || recv->data_fn == PAMI_DATA_NOOP) {
+    /* A type that is set already is one of the library's own messages, and may hold addresses. */
+    if ((recv->addr == NULL && receive->type == NULL) || recv->data_fn == PAMI_DATA_NOOP) {
         receive->discard = true;
     } else if (receive->type == NULL && is_plain(recv)) {
         receive->target = (char *)recv->addr + recv->offset;

@@ -88,8 +88,9 @@ int message_send_by(enum message_way way, size_t sum, struct context *context, u
 bool message_disown(struct context *context, uint32_t endpoint, const void *cookie);
 
 /*
- * Inside a handler: where the message goes; address NULL discards it. `done` is called when it is
- * there, with an error when it will never be; not before the handler returns.
+ * Inside a handler: where the message goes; without an address it is discarded, unless the type's
+ * displacements are addresses. `done` is called when it is there, with an error when it will never
+ * be; not before the handler returns.
  */
 void message_accept(pami_recv_t *recv, const struct message_place *place, pami_event_function done,
                     void *cookie);

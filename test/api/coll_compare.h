@@ -5,15 +5,26 @@
  * lint: not alone
  */
 
+static inline char *op_buffer(const struct op_side *side)
+{
+    return side->absolute != NULL ? NULL : op_base(side);
+}
+
+static inline pami_type_t op_type(const struct op_side *side)
+{
+    return side->absolute != NULL ? side->absolute : side->layout->type;
+}
+
 /* What stands for a buffer that is the same as, or inside, the other side's. */
 static inline char *op_shared_buffer(struct op *o, struct op_side *side, struct op_side *other,
                                      size_t instance)
 {
     if (o->way == OP_TWO_BUFFERS)
-        return (char *)side->memory;
+        return op_buffer(side);
     if (o->way == OP_IN_PLACE)
         return PAMI_IN_PLACE;
-    return (char *)(other->memory + instance * other->layout->extent);
+    return (char *)op_word(other->memory, other, instance, 0) -
+           other->layout->off[0] * sizeof(uint32_t);
 }
 
 /* Instances of the type for so many words. */
@@ -24,16 +35,16 @@ static inline size_t op_instances(const struct op_side *side, size_t words)
 
 static inline void op_reduction_arguments(struct op *o, pami_endpoint_t root, pami_collective_t *to)
 {
-    size_t total = (o->send.words - OP_GUARD) / o->send.layout->extent * o->send.layout->scale;
+    size_t total = (o->send.words - OP_GUARD) / op_extent(&o->send) * o->send.layout->scale;
     bool user = o->op == op_user;
     pami_allreduce_t x;
 
     memset(&x, 0xa5, sizeof x);
     x.sndbuf = op_shared_buffer(o, &o->send, &o->recv, 0);
-    x.stype = o->send.layout->type;
+    x.stype = op_type(&o->send);
     x.stypecount = total;
-    x.rcvbuf = (char *)o->recv.memory;
-    x.rtype = o->recv.layout->type;
+    x.rcvbuf = op_buffer(&o->recv);
+    x.rtype = op_type(&o->recv);
     x.rtypecount = op_instances(&o->recv, o->count);
     x.op = o->op;
     if (user)
@@ -64,8 +75,8 @@ static inline void op_gather_arguments(struct op *o, pami_endpoint_t root, pami_
 {
     size_t own = op_instances(&o->send, op_block(o, o->self, 0));
     char *sndbuf = op_shared_buffer(o, &o->send, &o->recv, op_start_of(o, &o->recv, o->self));
-    char *rcvbuf = (char *)o->recv.memory;
-    pami_type_t stype = o->send.layout->type, rtype = o->recv.layout->type;
+    char *rcvbuf = op_buffer(&o->recv);
+    pami_type_t stype = op_type(&o->send), rtype = op_type(&o->recv);
     size_t count = op_instances(&o->recv, o->count);
     struct op_side *r = &o->recv;
 
@@ -111,8 +122,8 @@ static inline void op_scatter_arguments(struct op *o, pami_endpoint_t root, pami
 {
     size_t own = op_instances(&o->recv, op_block(o, 0, o->self));
     char *rcvbuf = op_shared_buffer(o, &o->recv, &o->send, op_start_of(o, &o->send, o->self));
-    char *sndbuf = (char *)o->send.memory;
-    pami_type_t stype = o->send.layout->type, rtype = o->recv.layout->type;
+    char *sndbuf = op_buffer(&o->send);
+    pami_type_t stype = op_type(&o->send), rtype = op_type(&o->recv);
     size_t count = op_instances(&o->send, o->count);
     struct op_side *s = &o->send;
 
@@ -143,8 +154,8 @@ static inline void op_alltoall_arguments(struct op *o, pami_collective_t *to)
 {
     bool shared = o->way != OP_TWO_BUFFERS;
     struct op_side *r = &o->recv, *s = shared ? r : &o->send;
-    char *sndbuf = op_shared_buffer(o, &o->send, r, 0), *rcvbuf = (char *)r->memory;
-    pami_type_t stype = s->layout->type, rtype = r->layout->type;
+    char *sndbuf = op_shared_buffer(o, &o->send, r, r->shift), *rcvbuf = op_buffer(r);
+    pami_type_t stype = op_type(s), rtype = op_type(r);
 
     if (o->type == PAMI_XFER_ALLTOALL)
         to->xfer_alltoall = (pami_alltoall_t){sndbuf, stype, op_instances(s, o->count),
@@ -169,7 +180,7 @@ static inline void op_arguments(struct op *o, pami_endpoint_t root, pami_collect
     else if (op_is_alltoall(o))
         op_alltoall_arguments(o, to);
     else if (o->kind == PAMI_XFER_BROADCAST)
-        to->xfer_broadcast = (pami_broadcast_t){root, (char *)o->recv.memory, o->recv.layout->type,
+        to->xfer_broadcast = (pami_broadcast_t){root, op_buffer(&o->recv), op_type(&o->recv),
                                                 op_instances(&o->recv, o->count)};
     else if (o->kind != PAMI_XFER_BARRIER)
         op_gather_arguments(o, root, to);
@@ -198,7 +209,7 @@ static inline void op_check(struct op *o)
              (int)o->type, o->self, o->members, o->count, (int)o->told.result, test_text());
     /* What lies behind the own block of a reduce_scatter in place is not told. */
     if (o->kind == PAMI_XFER_REDUCE_SCATTER && o->way != OP_TWO_BUFFERS)
-        words = o->block[o->self] * o->recv.layout->extent;
+        words = o->block[o->self] * op_extent(&o->recv);
     op_check_side(o, &o->recv, "receive", words);
     op_check_side(o,
                   &(struct op_side){.memory = o->recv.memory + o->recv.words - OP_GUARD,

@@ -19,6 +19,7 @@
 #include "basics.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum {
     OP_GUARD = 8,         /* words behind a buffer */
@@ -26,10 +27,13 @@ enum {
     OP_FILLER = 0xee
 };
 
-/* How an instance of a type lies in memory: `unit` words at off[], the next one `extent` later. */
+/* How an instance of a type lies in memory: `unit` words at off[], the next one `extent` later, or
+ * before. */
 struct op_layout {
     pami_type_t type;
-    size_t unit, extent, off[3];
+    size_t unit;
+    ptrdiff_t extent;
+    size_t off[3];
     size_t scale; /* instances of the type per instance here: 4 for bytes */
     bool kind;    /* predefined operators know what it holds */
 };
@@ -40,6 +44,7 @@ enum {
     OP_STRIDED,
     OP_LOOSE,
     OP_TRIPLE,
+    OP_BACKWARDS,
     OP_LAYOUTS
 };
 
@@ -51,11 +56,17 @@ enum op_way {
     OP_IN_PLACE
 };
 
-/* One side of a member: instances of a layout; blocks start at instance start[rank]. */
+/*
+ * One side of a member: instances of a layout; blocks start at instance start[rank]. The call gets
+ * the address of instance `shift`, and displacements from there; or it gets none, and a type whose
+ * displacements are addresses.
+ */
 struct op_side {
     const struct op_layout *layout;
     uint32_t *memory, *expected;
-    size_t words;
+    size_t words, origin; /* of instance 0 */
+    size_t shift;
+    pami_type_t absolute;    /* NULL: the layout's */
     size_t *start;           /* NULL: block i at i * count */
     size_t *counts, *displs; /* as the call takes them */
     int *narrow_counts, *narrow_displs;
@@ -98,7 +109,7 @@ static inline void op_begin(void)
 {
     static const size_t triple[] = {4, 0, 2};
     const size_t word = sizeof(uint32_t);
-    pami_type_t strided, loose, three;
+    pami_type_t strided, loose, three, backwards;
 
     CHECK(PAMI_Type_create(&strided) == PAMI_SUCCESS);
     CHECK(PAMI_Type_add_typed(strided, PAMI_TYPE_UNSIGNED_INT, word, 1, 2 * word) == PAMI_SUCCESS);
@@ -114,11 +125,16 @@ static inline void op_begin(void)
                                   i == 2 ? (7 - triple[2]) * word : 0) == PAMI_SUCCESS);
     }
     CHECK(PAMI_Type_complete(three, word) == PAMI_SUCCESS);
+    CHECK(PAMI_Type_create(&backwards) == PAMI_SUCCESS);
+    CHECK(PAMI_Type_add_typed(backwards, PAMI_TYPE_UNSIGNED_INT, 0, 1, (size_t)-2 * word) ==
+          PAMI_SUCCESS);
+    CHECK(PAMI_Type_complete(backwards, word) == PAMI_SUCCESS);
     op_layouts[OP_PLAIN] = (struct op_layout){PAMI_TYPE_UNSIGNED_INT, 1, 1, {0}, 1, true};
     op_layouts[OP_BYTES] = (struct op_layout){PAMI_TYPE_BYTE, 1, 1, {0}, word, false};
     op_layouts[OP_STRIDED] = (struct op_layout){strided, 1, 3, {1}, 1, true};
     op_layouts[OP_LOOSE] = (struct op_layout){loose, 1, 2, {0}, 1, false};
     op_layouts[OP_TRIPLE] = (struct op_layout){three, 3, 7, {4, 0, 2}, 1, true};
+    op_layouts[OP_BACKWARDS] = (struct op_layout){backwards, 1, -2, {0}, 1, true};
 }
 
 static inline void op_end(void)
@@ -230,7 +246,19 @@ static inline uint32_t *op_word(uint32_t *memory, const struct op_side *side, si
 {
     const struct op_layout *l = side->layout;
 
-    return memory + (instance + x / l->unit) * l->extent + l->off[x % l->unit];
+    return memory + side->origin + (ptrdiff_t)(instance + x / l->unit) * l->extent +
+           l->off[x % l->unit];
+}
+
+/* What the call gets, but for a type of addresses. */
+static inline char *op_base(const struct op_side *side)
+{
+    return (char *)(side->memory + side->origin + (ptrdiff_t)side->shift * side->layout->extent);
+}
+
+static inline size_t op_extent(const struct op_side *side)
+{
+    return (size_t)labs(side->layout->extent);
 }
 
 static inline size_t op_start_of(const struct op *o, const struct op_side *side, size_t rank)
@@ -246,7 +274,8 @@ static inline void op_layout(struct op *o, struct op_side *side, bool operand)
     while (o->unit % side->layout->unit != 0 ||
            (operand && !side->layout->kind &&
             (o->op != op_user || side->layout == &op_layouts[OP_BYTES])) ||
-           (o->kind == PAMI_XFER_REDUCE_SCATTER && side->layout->unit != 1));
+           (o->kind == PAMI_XFER_REDUCE_SCATTER &&
+            (side->layout->unit != 1 || side->layout->extent < 0)));
 }
 
 /* Blocks in any order with gaps between them; dense and in order when friendly. */
@@ -260,6 +289,7 @@ static inline size_t op_place_blocks(struct op *o, struct op_side *side, const s
     side->displs = test_zalloc(n * sizeof(size_t));
     side->narrow_counts = test_zalloc(n * sizeof(int));
     side->narrow_displs = test_zalloc(n * sizeof(int));
+    side->shift = o->friendly ? 0 : op_below(&o->own, 4);
     for (size_t i = 0; i < n; i++)
         order[i] = i;
     for (size_t i = n; i > 1 && !o->friendly; i--) {
@@ -274,7 +304,7 @@ static inline size_t op_place_blocks(struct op *o, struct op_side *side, const s
         next += o->friendly ? 0 : op_below(&o->own, 4);
         side->start[rank] = next;
         side->counts[rank] = count * side->layout->scale;
-        side->displs[rank] = next * side->layout->scale;
+        side->displs[rank] = (next - side->shift) * side->layout->scale;
         side->narrow_counts[rank] = (int)side->counts[rank];
         side->narrow_displs[rank] = (int)side->displs[rank];
         next += count;
@@ -287,7 +317,8 @@ static inline void op_allocate(struct op_side *side, size_t instances)
 {
     size_t bytes;
 
-    side->words = instances * side->layout->extent + OP_GUARD;
+    side->words = instances * op_extent(side) + OP_GUARD;
+    side->origin = side->layout->extent < 0 && instances != 0 ? side->words - OP_GUARD - 2 : 0;
     bytes = side->words * sizeof(uint32_t);
     side->memory = memset(test_alloc(bytes), OP_FILLER, bytes);
     side->expected = memset(test_alloc(bytes), OP_FILLER, bytes);
@@ -439,6 +470,18 @@ static inline void op_make_broadcast(struct op *o)
         *op_word(o->recv.expected, &o->recv, 0, x) = op_value(o, o->root, 0, x);
 }
 
+/* The call gets the same layout, whose displacements are addresses of the buffer. */
+static inline void op_make_absolute(struct op_side *side)
+{
+    size_t unit = side->layout->scale == 1 ? sizeof(uint32_t) : 1;
+    size_t base = (uintptr_t)op_base(side);
+
+    CHECK(PAMI_Type_create(&side->absolute) == PAMI_SUCCESS);
+    CHECK(PAMI_Type_add_typed(side->absolute, side->layout->type, base, 1,
+                              (size_t)side->layout->extent * unit - base) == PAMI_SUCCESS);
+    CHECK(PAMI_Type_complete(side->absolute, unit) == PAMI_SUCCESS);
+}
+
 /* Sizes of blocks; some are empty. Equal both ways for an alltoall in place. */
 static inline void op_make_blocks(struct op *o, uint64_t *state)
 {
@@ -505,6 +548,13 @@ static inline struct op *op_make(pami_xfer_type_t type, size_t members, size_t s
         op_make_broadcast(o);
     else
         op_make_gather(o);
+    if (o->way == OP_TWO_BUFFERS && o->send.layout != NULL && op_below(&o->own, 4) == 0)
+        op_make_absolute(&o->send);
+    if (o->way == OP_TWO_BUFFERS && o->recv.layout != NULL && op_below(&o->own, 4) == 0)
+        op_make_absolute(&o->recv);
+    /* Where the other buffer is in place. */
+    if (o->way == OP_IN_PLACE && op_below(&o->own, 4) == 0)
+        op_make_absolute(op_scatters(o) ? &o->send : &o->recv);
     return o;
 }
 
@@ -513,6 +563,8 @@ static inline void op_free(struct op *o)
     struct op_side *side[] = {&o->send, &o->recv};
 
     for (size_t i = 0; i < 2; i++) {
+        if (side[i]->absolute != NULL)
+            CHECK(PAMI_Type_destroy(&side[i]->absolute) == PAMI_SUCCESS);
         free(side[i]->memory);
         free(side[i]->expected);
         free(side[i]->start);
