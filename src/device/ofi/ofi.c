@@ -18,7 +18,7 @@
 /* Relative costs for reach: between nodes, and inside one where nothing else is. */
 #define COST_NETWORK 50
 #define COST_LOCAL 1000
-/* How long a look at the network may be put off while other devices are busy. */
+/* How long a look at the network is put off, at least, while other devices are busy. */
 #define BUSY_REST_US 20
 
 static void ofi_close(struct device *base)

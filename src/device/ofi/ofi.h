@@ -421,7 +421,7 @@ struct ofi_device {
     struct proof_key key;
     struct sockaddr_storage interface; /* address of the interface used, port 0 */
     uint32_t peer_timeout_ms;
-    uint64_t rest_ticks; /* the longest rest of a port */
+    uint64_t rest_ticks; /* the shortest rest of a port while others are busy */
     pthread_mutex_t lock;
     struct ofi_slot **slots; /* by offset; NULL: never made */
     uint32_t ended;          /* under lock: how often all contexts were destroyed */

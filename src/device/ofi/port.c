@@ -18,9 +18,12 @@
  * context are looked at more often then. */
 #define IDLE_LOOKS 1000u
 #define IDLE_REST 8u
-/* ... and so far while others are busy: a look is a system call, for which neighbours on this node
- * would have to wait. */
+/* ... and so far while others are busy: a look is a system call or two, for which neighbours on
+ * this node would have to wait. That many passes are for the shortest rest, of rest_ticks; where
+ * system calls take long, looks have one part in LOOK_SHARE of the time, up to the longest rest. */
 #define BUSY_REST 4096u
+#define LOOK_SHARE 80u
+#define REST_LONGEST 20u
 /* A destination that died, or left without a count, has nothing more under way when nothing has
  * come for so long. One that left with a count is waited for as one that is silent. */
 #define QUIET_NS UINT64_C(50000000)
@@ -185,18 +188,26 @@ static int follow_up(struct ofi_slot *slot)
     return events;
 }
 
-static void rest(struct port *base)
+/* After a look in vain that began then. */
+static void rest(struct port *base, uint64_t began)
 {
+    uint64_t shortest = port_of(base)->slot->device->rest_ticks;
+    uint64_t now, times;
+
     base->rest = IDLE_REST;
     if (base->others == 0)
         return;
-    base->rest = BUSY_REST;
-    base->rest_until = clock_ticks() + port_of(base)->slot->device->rest_ticks;
+    now = clock_ticks();
+    times = (now - began) * LOOK_SHARE / shortest;
+    times = times < 1 ? 1 : times > REST_LONGEST ? REST_LONGEST : times;
+    base->rest = BUSY_REST * (uint32_t)times;
+    base->rest_until = now + times * shortest;
 }
 
 int ofi_advance(struct port *base)
 {
     struct ofi_slot *slot = port_of(base)->slot;
+    uint64_t began = slot->idle >= IDLE_LOOKS ? clock_ticks() : 0;
     int events = 0;
 
     slot->pass++;
@@ -218,7 +229,7 @@ int ofi_advance(struct port *base)
     events += follow_up(slot) + slot->completed;
     slot->completed = 0;
     if (events == 0 && ++slot->idle > IDLE_LOOKS)
-        rest(base);
+        rest(base, began);
     base->others = 0;
     return events;
 }
