@@ -106,6 +106,12 @@ static inline size_t area_displacement(const struct area_map *map, uint32_t bloc
     return ((const size_t *)map->displacements)[block];
 }
 
+/* The base may be NULL where a type's displacements are addresses: no pointer to count from. */
+static inline char *area_at(const struct area_map *map, uint64_t bytes)
+{
+    return (char *)((uintptr_t)map->base + bytes);
+}
+
 /* Where data byte `offset` of a block lies. */
 static inline struct message_place area_place(const struct area_map *map, uint32_t block,
                                               uint64_t offset)
@@ -116,14 +122,14 @@ static inline struct message_place area_place(const struct area_map *map, uint32
     case BLOCKS_ONE:
         break;
     case BLOCKS_EQUAL:
-        place.address = map->base + block * map->distance;
+        place.address = area_at(map, block * map->distance);
         break;
     case BLOCKS_PACKED:
         place.offset += map->starts[block];
         break;
     case BLOCKS_LISTED:
     case BLOCKS_LISTED_INT:
-        place.address = map->base + area_displacement(map, block) * map->extent;
+        place.address = area_at(map, area_displacement(map, block) * map->extent);
         break;
     }
     if (map->type == NULL) {
