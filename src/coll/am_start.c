@@ -147,12 +147,13 @@ static pami_result_t check_arguments(const struct am *am, const struct group *gr
     return PAMI_SUCCESS;
 }
 
+/* The buffer may be NULL, as in area_at. */
 static char *block_of(const struct am_operation *operation, uint32_t rank)
 {
     size_t step = operation->count * type_extent(operation->type);
 
     if (operation->kind == AM_SCATTER || operation->kind == AM_GATHER)
-        return operation->buffer + rank * step;
+        return (char *)((uintptr_t)operation->buffer + rank * step);
     return operation->buffer;
 }
 
