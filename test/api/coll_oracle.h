@@ -266,11 +266,17 @@ static inline size_t op_start_of(const struct op *o, const struct op_side *side,
     return side->start != NULL ? side->start[rank] : rank * (o->count / side->layout->unit);
 }
 
+/* Set by tests that count on the ways which data takes: all layouts grow upwards, and all buffers
+ * have an address. */
+static bool op_upwards;
+
 /* Choose a layout; predefined operators need to know the kind, user's a whole word. */
 static inline void op_layout(struct op *o, struct op_side *side, bool operand)
 {
+    size_t layouts = op_upwards ? OP_BACKWARDS : OP_LAYOUTS;
+
     do
-        side->layout = &op_layouts[op_below(&o->own, OP_LAYOUTS)];
+        side->layout = &op_layouts[op_below(&o->own, layouts)];
     while (o->unit % side->layout->unit != 0 ||
            (operand && !side->layout->kind &&
             (o->op != op_user || side->layout == &op_layouts[OP_BYTES])) ||
@@ -548,6 +554,8 @@ static inline struct op *op_make(pami_xfer_type_t type, size_t members, size_t s
         op_make_broadcast(o);
     else
         op_make_gather(o);
+    if (op_upwards)
+        return o;
     if (o->way == OP_TWO_BUFFERS && o->send.layout != NULL && op_below(&o->own, 4) == 0)
         op_make_absolute(&o->send);
     if (o->way == OP_TWO_BUFFERS && o->recv.layout != NULL && op_below(&o->own, 4) == 0)

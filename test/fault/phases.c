@@ -118,6 +118,7 @@ static struct op *begin(const struct group *g, uint64_t seed)
     do
         state = ++seed;
     while (op_below(&state, g->size) != options.root % g->size);
+    op_upwards = true;
     o = op_make(options.type, g->size, g->self, options.words, seed, true);
     o->name = options.row;
     op_start(o, job.context[0], handle_of(g->geometry), job_endpoint(&job, g->tasks[o->root], 0),
