@@ -58,8 +58,6 @@ struct driver {
     uint64_t random;
 };
 
-static size_t steps = 200;
-
 static struct step step_of(size_t number)
 {
     static const pami_xfer_type_t types[] = {PAMI_XFER_AMBROADCAST, PAMI_XFER_AMSCATTER,
@@ -450,20 +448,7 @@ int main(int argc, char **argv)
     static struct driver drivers[CONTEXTS_MAX];
     pthread_t thread[CONTEXTS_MAX];
 
-    for (int i = 1; i + 1 < argc; i += 2) {
-        uint64_t number = strtoull(argv[i + 1], NULL, 10);
-
-        if (strcmp(argv[i], "--seed") == 0)
-            seed = number;
-        else if (strcmp(argv[i], "--contexts") == 0)
-            contexts = number;
-        else if (strcmp(argv[i], "--steps") == 0)
-            steps = number;
-    }
-    CHECK(contexts >= 1 && contexts <= CONTEXTS_MAX);
-    job_start(&job, "am-random", contexts);
-    op_begin();
-    make_places();
+    places_begin(argc, argv, "am-random", 200);
     for (size_t i = 0; i < contexts; i++)
         drivers[i] = (struct driver){.offset = i,
                                      .context = job.context[i],
@@ -474,9 +459,6 @@ int main(int argc, char **argv)
     drive(&drivers[0]);
     for (size_t i = 1; i < contexts; i++)
         CHECK(pthread_join(thread[i], NULL) == 0);
-    all_over();
-    destroy_places();
-    op_end();
-    job_finish(&job);
+    places_end();
     return 0;
 }

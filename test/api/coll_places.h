@@ -25,6 +25,7 @@ static struct place places[PLACES_MAX];
 static size_t place_count;
 static uint64_t seed = 1;
 static size_t contexts = 1;
+static size_t steps; /* of the random program */
 
 static inline struct place *add_place(size_t most)
 {
@@ -164,6 +165,35 @@ static inline void all_over(void)
         coll_start(job.context[i], &xfer);
     }
     WAIT(&job, barrier_over(told));
+}
+
+/* The job and its places. The command line: [--seed N] [--contexts N] [--steps N]; without the last
+ * there are `usual`. */
+static inline void places_begin(int argc, char **argv, const char *name, size_t usual)
+{
+    steps = usual;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        uint64_t value = strtoull(argv[i + 1], NULL, 10);
+
+        if (strcmp(argv[i], "--seed") == 0)
+            seed = value;
+        else if (strcmp(argv[i], "--contexts") == 0)
+            contexts = value;
+        else if (strcmp(argv[i], "--steps") == 0)
+            steps = value;
+    }
+    CHECK(contexts >= 1 && contexts <= CONTEXTS_MAX);
+    job_start(&job, name, contexts);
+    op_begin();
+    make_places();
+}
+
+static inline void places_end(void)
+{
+    all_over();
+    destroy_places();
+    op_end();
+    job_finish(&job);
 }
 
 #endif

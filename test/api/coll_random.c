@@ -33,8 +33,6 @@ struct driver {
     size_t began, ended;
 };
 
-static size_t steps = 400;
-
 /* ---- the program ---- */
 
 static void end_oldest(struct driver *driver)
@@ -95,20 +93,7 @@ int main(int argc, char **argv)
     static struct driver drivers[CONTEXTS_MAX];
     pthread_t thread[CONTEXTS_MAX];
 
-    for (int i = 1; i + 1 < argc; i += 2) {
-        uint64_t value = strtoull(argv[i + 1], NULL, 10);
-
-        if (strcmp(argv[i], "--seed") == 0)
-            seed = value;
-        else if (strcmp(argv[i], "--contexts") == 0)
-            contexts = value;
-        else if (strcmp(argv[i], "--steps") == 0)
-            steps = value;
-    }
-    CHECK(contexts >= 1 && contexts <= CONTEXTS_MAX);
-    job_start(&job, "coll-random", contexts);
-    op_begin();
-    make_places();
+    places_begin(argc, argv, "coll-random", 400);
     for (size_t i = 0; i < contexts; i++)
         drivers[i] = (struct driver){.offset = i, .self = job_endpoint(&job, job.task, i)};
     for (size_t i = 1; i < contexts; i++)
@@ -116,9 +101,6 @@ int main(int argc, char **argv)
     drive(&drivers[0]);
     for (size_t i = 1; i < contexts; i++)
         CHECK(pthread_join(thread[i], NULL) == 0);
-    all_over();
-    destroy_places();
-    op_end();
-    job_finish(&job);
+    places_end();
     return 0;
 }
