@@ -1,11 +1,20 @@
 #!/bin/bash
 # Two hosts that never reach one another, as the link between them is cut before their tasks greet:
-# the tasks count as dead after the peer timeout, however often they have knocked.
+# the tasks count as dead after the peer timeout, however often they have knocked. And two with no way
+# to one another while they greet, but soon after it: nothing fails.
 #
 # Run: timeout=120
 . "$(dirname "$0")/functions"
 
 hosts 2
+what='no way to the other host'
+for i in 1 2; do ip -n "$net-$i" route add unreachable "10.77.0.$((3 - i))"; done
+start_apart pamirun 2 "$build/test/net/stream" --end 3 --limit 30
+all 'cannot be connected to: No route to host; is tried again'
+for i in 1 2; do ip -n "$net-$i" route del unreachable "10.77.0.$((3 - i))"; done
+all '[1-9][0-9]* messages came, 0 operations failed'
+wait $job || complain 'the job fails'
+
 export PAMI_PEER_TIMEOUT=3
 what='a link that was never there'
 ip -n "$net-sw" link set port2 down

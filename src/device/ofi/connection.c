@@ -207,7 +207,6 @@ static void connected(const struct ofi_device *device, struct connection *connec
     int error = connection_error(connection);
 
     if (error != 0) {
-        greeting_refused(device, connection, error);
         greeting_lost(device, connection, error);
         return;
     }
@@ -310,7 +309,7 @@ void connection_progress(const struct ofi_device *device, struct connection *con
     if (connection->state == CONNECTION_CONNECTING)
         connected(device, connection);
     else if (connection->state == CONNECTION_KNOCKING)
-        greeting_knocked(connection);
+        greeting_knocked(device, connection);
     while (wanted_bytes(connection) != 0) {
         size_t wanted = wanted_bytes(connection);
         ssize_t count = recv(connection->fd, connection->in.bytes + connection->in_bytes,

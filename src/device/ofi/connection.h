@@ -147,11 +147,9 @@ bool connection_has_output(const struct connection *connection);
  * has ended with this error or 0: what next? Look at the state; afterwards a socket that is being
  * connected is a new one. */
 void greeting_late(const struct ofi_device *device, struct connection *connection);
-void greeting_knocked(struct connection *connection);
+void greeting_knocked(const struct ofi_device *device, struct connection *connection);
 void greeting_heard(const struct ofi_device *device, struct connection *connection);
 void greeting_lost(const struct ofi_device *device, struct connection *connection, int error);
-void greeting_refused(const struct ofi_device *device, const struct connection *connection,
-                      int error); /* says so */
 
 /* sockets.c: non-blocking ones, which children do not get, by exec or by fork; or a negative errno,
  * which may be closed, too. */

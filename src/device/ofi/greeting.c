@@ -11,6 +11,7 @@
  *   nothing is heard of     for a part of the peer timeout: the client knocks where nobody listens,
  *   the door                which the kernel of a host that lives refuses. The door has not
  *                           refused, so somebody has it open still
+ *   no way to the host      says the network, as for a moment after that was away. After a pause
  *
  * The other one counts as dead when its door refuses, when its host has been silent for the peer
  * timeout, and when the greeting has taken too long. Nobody without the key can make it last longer
@@ -99,6 +100,28 @@ static void pause_for(struct connection *connection, uint64_t ns)
     connection->state = CONNECTION_PAUSED;
 }
 
+/* Longer from time to time. */
+static void pause_again(const struct ofi_device *device, struct connection *connection)
+{
+    uint64_t ns = PAUSE_NS << smaller(connection->pauses, PAUSE_DOUBLINGS);
+
+    connection->pauses++;
+    pause_for(connection, smaller(ns, silence_ns(device)));
+}
+
+/* There is no way to its host, and may be one soon. */
+static bool waits_for_way(const struct ofi_device *device, struct connection *connection, int error)
+{
+    if (error != EHOSTUNREACH || clock_now_ns() >= connection->heard + timeout_ns(device))
+        return false;
+    if (connection->pauses == 0)
+        log_warn("ofi: task %u cannot be connected to: %s; is tried again for %u ms "
+                 "(PAMI_PEER_TIMEOUT)",
+                 connection->task, strerror(error), device->peer_timeout_ms);
+    pause_again(device, connection);
+    return true;
+}
+
 /* Another node's task has the address of this one: who asks there asks this host. */
 static bool is_own(const struct ofi_device *device, const struct place *place)
 {
@@ -114,8 +137,8 @@ static bool is_own(const struct ofi_device *device, const struct place *place)
            !IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-void greeting_refused(const struct ofi_device *device, const struct connection *connection,
-                      int error)
+static void say_refused(const struct ofi_device *device, const struct connection *connection,
+                        int error)
 {
     if (error == ECONNREFUSED && is_own(device, &connection->place))
         log_warn("ofi: task %u cannot be connected to: %s; it says that its address is what this "
@@ -132,12 +155,14 @@ static int begin(const struct ofi_device *device, struct connection *connection,
 {
     int fd = connect_from(&device->interface, place);
 
+    if (fd < 0 && waits_for_way(device, connection, -fd))
+        return 0;
     connection->fd = fd >= 0 ? fd : -1;
     connection->state = fd >= 0 ? state : CONNECTION_FAILED;
     if (fd >= 0)
         connection_set_heartbeat(device, fd);
     else if (state == CONNECTION_CONNECTING || fd != -ECONNREFUSED)
-        greeting_refused(device, connection, -fd);
+        say_refused(device, connection, -fd);
     return fd >= 0 ? 0 : fd;
 }
 
@@ -210,7 +235,7 @@ void greeting_late(const struct ofi_device *device, struct connection *connectio
 }
 
 /* The kernel gives up after some two minutes, whatever the peer timeout is. */
-void greeting_knocked(struct connection *connection)
+void greeting_knocked(const struct ofi_device *device, struct connection *connection)
 {
     int error = connection_error(connection);
 
@@ -218,7 +243,7 @@ void greeting_knocked(struct connection *connection)
         answered(connection);
     else if (error == ETIMEDOUT && clock_now_ns() < connection->deadline)
         pause_for(connection, 0);
-    else
+    else if (!waits_for_way(device, connection, error))
         connection->state = CONNECTION_FAILED;
 }
 
@@ -230,17 +255,19 @@ void greeting_heard(const struct ofi_device *device, struct connection *connecti
 
 void greeting_lost(const struct ofi_device *device, struct connection *connection, int error)
 {
-    bool greeting = connection->state == CONNECTION_CONNECTING ||
-                    connection->state == CONNECTION_CHALLENGED ||
+    bool connecting = connection->state == CONNECTION_CONNECTING;
+    bool greeting = connecting || connection->state == CONNECTION_CHALLENGED ||
                     connection->state == CONNECTION_WAITING;
-    uint64_t pause = PAUSE_NS << smaller(connection->pauses, PAUSE_DOUBLINGS);
 
+    if (greeting && waits_for_way(device, connection, error))
+        return;
     if (!greeting || (error != 0 && error != ECONNRESET && error != EPIPE)) {
+        if (connecting)
+            say_refused(device, connection, error);
         connection->state = CONNECTION_FAILED;
         return;
     }
     log_info("ofi: task %u has hung up before we were welcome: is greeted again", connection->task);
     connection->heard = clock_now_ns();
-    connection->pauses++;
-    pause_for(connection, smaller(pause, silence_ns(device)));
+    pause_again(device, connection);
 }

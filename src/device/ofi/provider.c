@@ -86,8 +86,8 @@ static void set_default(const char *name, const char *format, unsigned long valu
  * Before the first call of libfabric. What the user has set stays. ofi_rxm's pools are of 1024
  * buffers each, which it clears when they are first used: with our packets of 64 KiB the first
  * message over tcp;ofi_rxm arrives after 0.8 s, with 16 KiB after 0.23; but then messages of 32 and
- * 64 KiB take 39 and 62 us, and not 19 and 26 (AMD EPYC, 2026-11-27). ofi_rxd (1.17) sends each peer
- * 128 datagrams before it waits for an answer: more than a socket takes that nobody reads, by
+ * 64 KiB take 39 and 62 us, and not 19 and 26 (AMD EPYC, 2026-11-27). ofi_rxd (1.17) sends each
+ * peer 128 datagrams before it waits for an answer: more than a socket takes that nobody reads, by
  * net.core.rmem_default, and of what it sends anew some never gets there.
  */
 void ofi_environment(struct bootstrap *bootstrap)

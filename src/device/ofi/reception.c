@@ -178,7 +178,8 @@ static struct connection *connect_to(struct reception *reception, const struct p
     if (connection == NULL)
         return NULL;
     list_push_back(&reception->connections, &connection->link);
-    watch_connection(reception, connection, EPOLL_CTL_ADD);
+    if (connection->state != CONNECTION_PAUSED)
+        watch_connection(reception, connection, EPOLL_CTL_ADD);
     return connection->state == CONNECTION_FAILED ? NULL : connection;
 }
 
