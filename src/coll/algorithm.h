@@ -82,7 +82,8 @@ algorithm_make_function aggregate_make;
 extern const struct schedule_ops barrier_dissemination, barrier_tree;
 extern const struct schedule_ops broadcast_flat, broadcast_knomial, broadcast_chain,
     broadcast_scatter_ring, broadcast_scatter_doubling, broadcast_two_trees;
-extern const struct schedule_ops reduce_flat, reduce_knomial, reduce_chain, reduce_rabenseifner;
+extern const struct schedule_ops reduce_flat, reduce_knomial, reduce_chain, reduce_rabenseifner,
+    reduce_two_trees;
 extern const struct schedule_ops allreduce_doubling, allreduce_king, allreduce_rabenseifner,
     allreduce_ring, allreduce_circulant, allreduce_reduce_broadcast;
 extern const struct schedule_ops scan_doubling, scan_linear;

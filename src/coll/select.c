@@ -137,8 +137,11 @@ static const struct preference preferences[] = {
     {PAMI_XFER_BROADCAST, "Binomial", ALL_SIZES, ALL_MEMBERS},
 
     {PAMI_XFER_REDUCE, "Binomial", 32 * K, ALL_MEMBERS},
-    {PAMI_XFER_REDUCE, "Rabenseifner", 512 * K, ALL_MEMBERS, NODES_UNEVEN},
-    {PAMI_XFER_REDUCE, "PipelinedChain", ALL_SIZES, 64, NODES_UNEVEN},
+    {PAMI_XFER_REDUCE, "Rabenseifner", 128 * K, ALL_MEMBERS, NODES_NETWORK},
+    {PAMI_XFER_REDUCE, "Rabenseifner", 512 * K, 16, NODES_UNEVEN},
+    {PAMI_XFER_REDUCE, "PipelinedChain", ALL_SIZES, 16, NODES_UNEVEN},
+    {PAMI_XFER_REDUCE, "Rabenseifner", ALL_SIZES, 16, NODES_NETWORK},
+    {PAMI_XFER_REDUCE, "TwoTrees", ALL_SIZES, ALL_MEMBERS, NODES_NETWORK},
     {PAMI_XFER_REDUCE, "Rabenseifner", ALL_SIZES, ALL_MEMBERS},
     {PAMI_XFER_REDUCE, "Binomial", ALL_SIZES, ALL_MEMBERS},
 

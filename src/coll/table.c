@@ -113,6 +113,10 @@ const struct algorithm algorithm_table[] = {
      .schedule = &reduce_chain, .segment = SEGMENT_STATIC, .window = PIPELINE},
     {PAMI_XFER_REDUCE, "HalvedChain", "From rank to rank in two halves above 8 KiB.",
      .schedule = &reduce_chain, .segment = SEGMENT_DYNAMIC, .window = PIPELINE},
+    {PAMI_XFER_REDUCE, "TwoTrees",
+     "Up two binary trees at once, in segments: each member combines the message once.",
+     .schedule = &reduce_two_trees, .needs = NEEDS_COMMUTATIVE, .segment = SEGMENT_STATIC,
+     .window = PIPELINE},
 
     {PAMI_XFER_ALLREDUCE, "RecursiveDoubling",
      "In step k members whose numbers differ in bit k exchange what they have combined.",

@@ -145,6 +145,11 @@ uint32_t twins_step(const struct tree *tree, uint32_t twin, uint32_t node)
     return step;
 }
 
+uint32_t twins_latest(const struct tree *tree)
+{
+    return 1 + (TWINS_LAG + 1) * (uint32_t)(63 - __builtin_clzll(tree->size));
+}
+
 struct segments segments_of(const struct shape *shape, uint64_t total)
 {
     uint64_t element = larger(shape->element, 1), bytes = shape->segment;

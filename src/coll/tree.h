@@ -58,6 +58,9 @@ uint32_t twins_node(const struct tree *tree, uint32_t twin, uint32_t node);
 /* The first step of the edge to node `node` of that twin; the first of all is 0. */
 uint32_t twins_step(const struct tree *tree, uint32_t twin, uint32_t node);
 
+/* Not before the first step of any edge. */
+uint32_t twins_latest(const struct tree *tree);
+
 /* The fragments of a message: `count` >= 1 of `bytes` each, the last one of what is left. */
 struct segments {
     uint64_t total, bytes;

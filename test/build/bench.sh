@@ -1,7 +1,7 @@
 #!/bin/bash
 # bench/run with stand-ins for all programs: the suites can be listed and run, peers that hang or
 # fail are reported, and figures that they have printed by then count.
-# Run: timeout=60
+# Run: timeout=180
 set -eu
 
 top=$(cd "$(dirname "$0")/../.." && pwd)

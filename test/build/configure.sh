@@ -1,6 +1,6 @@
 #!/bin/bash
 # ./configure writes a config.mk that the Makefile obeys, and the command line still overrides it.
-# Run: timeout=60
+# Run: timeout=180
 set -eu
 
 if ! command -v autoconf >/dev/null; then

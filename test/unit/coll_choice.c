@@ -397,7 +397,9 @@ static void uneven(void **state)
         assert_string_equal(choice_of(&usual, PAMI_XFER_REDUCE_SCATTER, 8, members, false),
                             even ? "RecursiveHalving" : "Circulant");
         assert_string_equal(choice_of(&usual, PAMI_XFER_REDUCE, 1 << 20, members, false),
-                            even || members > 64 ? "Rabenseifner" : "PipelinedChain");
+                            members > 16 ? "TwoTrees"
+                            : even       ? "Rabenseifner"
+                                         : "PipelinedChain");
     }
     assert_string_equal(choice_of(&usual, PAMI_XFER_REDUCE_SCATTER, 8, 7, true),
                         "RecursiveHalving");
@@ -406,7 +408,8 @@ static void uneven(void **state)
     choice_list_finish(&tuned);
 }
 
-/* Large broadcasts to many hosts go down two trees; to few, and where nodes are pretended, not. */
+/* Large broadcasts to many hosts go down two trees, and reduces up; to few, and where nodes are
+ * pretended, not. */
 static void two_trees(void **state)
 {
     struct explain_question question = {PAMI_XFER_BROADCAST, 1 << 20, 17, 17, false};
@@ -421,6 +424,10 @@ static void two_trees(void **state)
     assert_string_equal(explain(&table, &question, NULL, NULL)->name, "ScatterRing");
     question = (struct explain_question){PAMI_XFER_BROADCAST, 1 << 20, 64, 64, true};
     assert_string_equal(explain(&table, &question, NULL, NULL)->name, "ScatterRing");
+    question = (struct explain_question){PAMI_XFER_REDUCE, 256 << 10, 17, 17, false};
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "TwoTrees");
+    question.bytes = 128 << 10;
+    assert_string_equal(explain(&table, &question, NULL, NULL)->name, "Rabenseifner");
     select_table_finish(&table);
 }
 
