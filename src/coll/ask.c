@@ -167,7 +167,8 @@ static void asked_outside(struct context *context, const struct flight_head *hea
     if (!geometry_is_over(context, head->identity))
         return;
     flight_forget(&context->coll->flights, head->identity);
-    answer.word = FLIGHT_OVER | (head->word & FLIGHT_CHANNEL_MASK);
+    answer.word =
+        FLIGHT_OVER | (head->word & FLIGHT_CHANNEL_MASK) | gone_word(context, head->identity);
     flight_tell(context, &answer, origin, 0);
 }
 

@@ -275,6 +275,8 @@ static inline void op_layout(struct op *o, struct op_side *side, bool operand)
 {
     size_t layouts = op_upwards ? OP_BACKWARDS : OP_LAYOUTS;
 
+    if (o->friendly && op_below(&o->own, 2) == 0)
+        layouts = OP_STRIDED; /* without gaps, as some ways want them */
     do
         side->layout = &op_layouts[op_below(&o->own, layouts)];
     while (o->unit % side->layout->unit != 0 ||

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "coll/shared/shared.h"
+#include "geometry/state.h"
 #include "util/list.h"
 
 enum {
@@ -41,6 +42,9 @@ struct team {
     struct member member[MEMBERS_MAX];
 };
 
+/* Of contexts that know no geometry. */
+static struct geometry_context no_geometry = {.world.identity = UINT64_MAX};
+
 static inline void team_open(struct team *team, uint32_t size, uint32_t slices, bool crowded)
 {
     size_t bytes = arena_bytes(buffer_of(size, crowded), size);
@@ -56,6 +60,7 @@ static inline void team_open(struct team *team, uint32_t size, uint32_t slices, 
         member->context = aligned_alloc(CACHE_LINE, sizeof(struct context));
         memset(member->context, 0, sizeof(struct context));
         list_init(&member->context->retries);
+        member->context->geometry = &no_geometry;
         member->shared.context = member->context;
         member->shared.spreads = true;
         member->shared.buffer_bytes = BUFFER;

@@ -145,10 +145,12 @@ struct arena *arena_get(struct group *group)
     return arena;
 }
 
-/* A member, or who was the last to go. The leader before those that are lost without it. */
+/* A member of the arena, or else of the geometry. The leader before those that are lost without it.
+ */
 void arena_say_gone(struct arena *arena)
 {
-    uint32_t mark = arena->shared->context->coll->gone;
+    const struct group *group = geometry_find(arena->shared->context, arena->identity);
+    uint32_t mark = group != NULL ? gone_look(group) : 0;
 
     for (uint32_t i = arena->size; arena->lost && i-- > 0;)
         if (arena->left[i])

@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/gone.h"
 #include "coll/shared/tick.h"
 #include "p2p/message.h"
 #include "util/clock.h"
@@ -409,6 +410,8 @@ static void move(struct shared_machine *machine)
     int error = machine->call.kind == SHARED_ALLREDUCE ? move_part(machine) : move_block(machine);
 
     machine->taken = error == 0 ? machine->taken + 1 : machine->pieces;
+    if (unlikely(error != 0))
+        arena_say_gone(machine->arena);
     if (machine->taken == machine->pieces)
         stamp(machine, LINE_STAGE, error == 0 ? DONE : FAILED);
 }
@@ -464,5 +467,11 @@ bool shared_run_direct(struct shared_machine *machine)
 int arena_reach(const struct arena *arena, uint32_t member, bool put, void *near, uint64_t far,
                 size_t bytes)
 {
-    return message_copy(arena->shared->context, arena->endpoints[member], put, near, far, bytes);
+    struct context *context = arena->shared->context;
+    uint32_t endpoint = arena->endpoints[member];
+    int error = message_copy(context, endpoint, put, near, far, bytes);
+
+    if (unlikely(error == -EPIPE))
+        gone_note(context, endpoint_task(endpoint) + 1);
+    return error;
 }

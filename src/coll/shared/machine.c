@@ -327,6 +327,8 @@ static void abandon(struct shared_machine *machine)
     uint32_t place = arena_place(arena, machine->tick);
 
     shared_revoke(machine);
+    if (shared_has_error(machine))
+        arena_say_gone(arena);
     /* What it has posted itself may be overwritten. */
     if (arena->line_used[place] != machine->tick + 1 && !shared_may_fail(machine, place)) {
         shared_skip_failed(machine);

@@ -468,8 +468,6 @@ static void give_up(struct machine *machine, pami_result_t result)
     if (!run->running)
         begin(machine);
     run->abandoned = true;
-    if (run->has_ticks && result == PAMI_ERROR)
-        arena_say_gone(run->shared.arena);
     if (run->has_ticks)
         shared_abandon(&run->shared, result);
     else

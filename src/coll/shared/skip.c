@@ -120,11 +120,13 @@ static void say(const struct shared_machine *skip, uint32_t place)
 {
     struct arena *arena = skip->arena;
 
+    if (shared_has_error(skip)) {
+        arena_say_gone(arena);
+        shared_keep_slice(arena, place, skip->tick);
+    }
     for (int kind = 0; kind < LINE_KINDS; kind++)
         atomic_store_explicit(&arena_line(arena, (enum arena_kind)kind, place, arena->rank)->count,
                               shared_failure_stamp(skip), memory_order_release);
-    if (shared_has_error(skip))
-        shared_keep_slice(arena, place, skip->tick);
 }
 
 /* A later collective was faster, or says the same. */
