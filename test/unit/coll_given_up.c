@@ -1,8 +1,9 @@
 /*
  * Barriers and short all-reduces in an arena that one member gives up because of something
  * elsewhere, before it has come or afterwards, whoever is the last: all that depends on it fails
- * for the same reason, and the next collective is not touched. And what waits for a member that has
- * never used the arena, as the leader has gone before it said that there is one, ends when that
+ * for the same reason, and the next collective is not touched. Who gives it up because a member has
+ * gone says which, also where it only says that it will not run. And what waits for a member that
+ * has never used the arena, as the leader has gone before it said that there is one, ends when that
  * member says so.
  */
 #include "coll/coll.h"
@@ -106,6 +107,38 @@ static void by_place(void **unused)
                 }
 }
 
+/* The first member has heard that the last one has gone, and the other has not. */
+static void names(bool runs)
+{
+    struct arena *arena = &team.member[0].arena;
+    uint32_t endpoints[SIZE] = {0, 1, 2};
+    bool left[SIZE] = {false, false, true};
+
+    team_open(&team, SIZE, ARENA_SLICES, false);
+    arena->endpoints = endpoints;
+    arena->left = left;
+    arena->lost = true;
+    prepare(1, SHARED_BARRIER, 0);
+    shared_start(&operation[1].machine);
+    if (runs) {
+        prepare(0, SHARED_BARRIER, 0);
+        shared_abandon(&operation[0].machine, PAMI_ERROR);
+    } else {
+        shared_skip_missed(arena, 1);
+    }
+    pass_all();
+    assert_int_equal(operation[1].result, PAMI_ERROR);
+    assert_int_equal(arena_gone(&team.member[1].arena), endpoint_task(endpoints[2]) + 1);
+    team_close(&team);
+}
+
+static void by_name(void **unused)
+{
+    (void)unused;
+    names(true);
+    names(false);
+}
+
 /* Two of three reduce to the third, and one of them comes to these lines again. */
 static void lost_without_leader(void **unused)
 {
@@ -137,7 +170,7 @@ static void lost_without_leader(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(by_place),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(by_place), cmocka_unit_test(by_name),
                                        cmocka_unit_test(lost_without_leader)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
