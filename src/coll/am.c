@@ -46,7 +46,16 @@ void am_part_free(struct am_part *part)
     type_unref(part->type);
     free(part->header);
     free(part->data);
+    free(part->text);
     free(part);
+}
+
+/* It will, with this thread's text. */
+static void part_fail(struct am_part *part, pami_result_t result)
+{
+    free(part->text);
+    part->result = result;
+    part->text = error_copy();
 }
 
 /* Writes part->data where the dispatch function wanted the data. 0 or negative errno. */
@@ -69,8 +78,11 @@ static void part_done(pami_context_t context, void *cookie, pami_result_t result
     struct am_part *part = cookie;
     pami_recv_t recv;
 
-    if (result == PAMI_SUCCESS)
+    if (result == PAMI_SUCCESS && part->result != PAMI_SUCCESS) {
         result = part->result;
+        error_recall(part->text);
+        part->text = NULL;
+    }
     if (part->data != NULL && result == PAMI_SUCCESS && part->wire.kind <= AM_SCATTER &&
         unpack(part) != 0)
         result = error_set(PAMI_INVAL, "receive: type or data_fn: cannot take the data");
@@ -91,11 +103,11 @@ static void receive_data(struct am_part *part)
     if (part->recv.data_fn == PAMI_DATA_COPY) {
         place.type = place.address != NULL ? part->type : NULL;
         if (place.type == NULL && place.address != NULL)
-            part->result = error_set(PAMI_INVAL, "receive: type: not a complete type");
+            part_fail(part, error_set(PAMI_INVAL, "receive: type: not a complete type"));
     } else {
         part->data = malloc(part->wire.bytes);
         if (part->data == NULL)
-            part->result = error_set(PAMI_ENOMEM, "receive: out of memory");
+            part_fail(part, error_set(PAMI_ENOMEM, "receive: out of memory"));
         place = (struct message_place){.address = part->data};
     }
     if (part->result != PAMI_SUCCESS)
@@ -149,7 +161,7 @@ static int answer(struct am_part *part)
                             &place, wire.bytes, part_done, part);
     if (sent >= 0 || sent == -ENOMEM)
         return sent;
-    part->result = am_not_sent(sent, part->origin);
+    part_fail(part, am_not_sent(sent, part->origin));
     return refuse(context, part->origin, &part->wire) ? MESSAGE_SENT : -ENOMEM;
 }
 
@@ -241,7 +253,7 @@ static void part_lost(pami_context_t context, void *cookie, pami_result_t result
     (void)context;
     if (part->row == NULL) {
         part->deferred = NULL;
-        part->result = result;
+        part_fail(part, result);
         return;
     }
     ids = part->row->ids;

@@ -89,7 +89,8 @@ struct am_part {
     pami_recv_t recv;         /* what the dispatch function has said */
     struct type *type;        /* with a reference: behind recv.type then; NULL: none */
     pami_data_function op;    /* reduce: what it said */
-    pami_result_t result;     /* of preparing for the data */
+    pami_result_t result;     /* of preparing for the data, ... */
+    char *text;               /* ... from error_copy, owned */
 };
 
 struct am_operation;

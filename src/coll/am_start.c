@@ -31,8 +31,9 @@ struct am_operation {
     struct group *group;
     enum am_kind kind;
     uint32_t number;
-    size_t waiting; /* buffers in use, contributions to come, own part */
-    pami_result_t result;
+    size_t waiting;           /* buffers in use, contributions to come, own part */
+    pami_result_t result;     /* the first failure, ... */
+    char *text;               /* ... from error_copy */
     pami_event_function done; /* broadcast */
     void *cookie;
     char *buffer; /* of the user: source or destination */
@@ -171,6 +172,7 @@ static void operation_free(struct am_operation *operation)
         am_part_free(operation->own);
     type_unref(operation->type);
     list_remove(&operation->link);
+    free(operation->text);
     free(operation);
 }
 
@@ -180,8 +182,11 @@ static void operation_end(pami_context_t context, void *cookie, pami_result_t re
     pami_event_function done = operation->done;
     void *user = operation->cookie;
 
-    if (operation->result != PAMI_SUCCESS)
+    if (operation->result != PAMI_SUCCESS) {
         result = operation->result;
+        error_recall(operation->text);
+        operation->text = NULL;
+    }
     if (operation->own != NULL) {
         done = operation->own->recv.local_fn;
         user = operation->own->recv.cookie;
@@ -191,15 +196,25 @@ static void operation_end(pami_context_t context, void *cookie, pami_result_t re
         done(context, user, result);
 }
 
+/* With this thread's text. */
+static void operation_fail(struct am_operation *operation, pami_result_t result)
+{
+    if (operation->result != PAMI_SUCCESS)
+        return;
+    operation->result = result;
+    operation->text = error_copy();
+}
+
 /* One of the things that the operation waits for has come about. */
 static void operation_less(struct am_operation *operation, pami_result_t result)
 {
-    if (result != PAMI_SUCCESS && operation->result == PAMI_SUCCESS)
-        operation->result = result;
+    if (result != PAMI_SUCCESS)
+        operation_fail(operation, result);
     if (--operation->waiting != 0)
         return;
     if (context_complete(operation->am->context, operation_end, operation, PAMI_SUCCESS) != 0)
-        operation_end(operation->am->context, operation, PAMI_ENOMEM);
+        operation_end(operation->am->context, operation,
+                      error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
 }
 
 static void on_sent(pami_context_t context, void *cookie, pami_result_t result)
@@ -248,8 +263,8 @@ static void block_there(struct am_block *block, pami_result_t result)
 {
     struct am_operation *operation = block->operation;
 
-    if (result != PAMI_SUCCESS && operation->result == PAMI_SUCCESS)
-        operation->result = result;
+    if (result != PAMI_SUCCESS)
+        operation_fail(operation, result);
     block->there = true;
     if (operation->kind == AM_REDUCE)
         combine(operation);
@@ -304,7 +319,7 @@ void am_answer(struct am *am, const struct am_wire *wire, uint32_t origin, const
     else
         place.address = block->data = malloc(wire->bytes + 1);
     if (operation->kind == AM_REDUCE && block->data == NULL)
-        operation->result = error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory");
+        operation_fail(operation, error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory"));
     if (recv != NULL) {
         message_accept(recv, &place, on_block, block);
         return;
@@ -391,7 +406,10 @@ static void own_run(pami_context_t context, void *cookie, pami_result_t result)
 
     (void)context;
     if (row == NULL || !row->set) {
-        operation_less(operation, PAMI_INVAL);
+        operation_less(operation, error_set(PAMI_INVAL,
+                                            "PAMI_Collective: dispatch: %llu is not set "
+                                            "on this context and geometry any more",
+                                            (unsigned long long)part->wire.id));
         return;
     }
     am_part_dispatch(part, operation->group, row);
@@ -542,7 +560,7 @@ static void on_gone(struct message_watch *watch, struct context *context, uint32
         if (rank == TOPOLOGY_NO_RANK || operation->blocks == NULL || operation->blocks[rank].begun)
             continue;
         operation->blocks[rank].begun = true;
-        block_there(&operation->blocks[rank], PAMI_ERROR);
+        block_there(&operation->blocks[rank], am_not_sent(-EPIPE, endpoint));
     }
 }
 

@@ -122,6 +122,7 @@ void receive_open(struct receive *receive)
         }
         receive->result = sink_fault(receive, error);
     }
+    receive->text = error_copy();
     receive->discard = true;
 }
 
@@ -170,6 +171,7 @@ static void call_async(struct p2p *p2p, const struct dispatch *row, struct recei
         /* It stays whoever's it is, and ends with this when it is resumed. */
         receive->discard = true;
         receive->result = error_set(PAMI_ENOMEM, "receive: out of memory");
+        receive->text = error_copy();
     }
 }
 

@@ -179,7 +179,8 @@ struct receive {
     size_t counted;           /* bytes that count as held, of data, header and of this itself */
     char *target;             /* contiguous destination, NULL: through the sink, or discarded */
     bool discard;
-    pami_result_t result;
+    pami_result_t result; /* found out before its end, ... */
+    char *text;           /* ... from error_copy, owned */
     pami_recv_t recv;
     struct type *type;
     struct type_sink sink;

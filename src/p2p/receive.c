@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "p2p/p2p.h"
+#include "util/error.h"
 
 struct receive *receive_new(struct p2p *p2p, struct peer *peer, const struct packet_header *head,
                             const struct message_meta *meta, bool keep_header)
@@ -56,6 +57,7 @@ void receive_free(struct p2p *p2p, struct receive *receive)
         receive->peer->lead_unwanted = true;
     }
     free(receive->header);
+    free(receive->text);
     free(receive->buffer);
     free(receive->bounce);
     list_remove(&receive->link);
@@ -85,8 +87,11 @@ void receive_finish(struct p2p *p2p, struct receive *receive, pami_result_t resu
     uint32_t answer = receive->answer;
     bool tell = receive->dispatched && !receive->immediate;
 
-    if (receive->result != PAMI_SUCCESS)
+    if (unlikely(receive->result != PAMI_SUCCESS)) {
         result = receive->result;
+        error_recall(receive->text);
+        receive->text = NULL;
+    }
     receive_free(p2p, receive);
     if (tell)
         receive_tell(p2p, peer, &recv, answer, result);
