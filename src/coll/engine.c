@@ -89,16 +89,20 @@ static uint32_t check_of(const struct algorithm *row, const struct collective *c
 
 /* ---- reset ---- */
 
-static void drop_memory(struct instance *instance)
+/* All but the scratch, which the next run may want. */
+static void drop_slots(struct instance *instance)
 {
     if (instance->slots != instance->first_slots)
         free(instance->slots);
     instance->slots = instance->first_slots;
-    free(instance->scratch);
-    instance->scratch = NULL;
-    instance->scratch_bytes = 0;
     free(instance->text);
     instance->text = NULL;
+}
+
+static void drop_memory(struct instance *instance)
+{
+    drop_slots(instance);
+    stage_drop(instance);
 }
 
 static int make_slots(struct instance *instance)
@@ -131,7 +135,7 @@ static int reset(struct machine *machine, struct collective *given)
         return -EBUSY;
     }
     collective_release(&instance->collective);
-    drop_memory(instance);
+    drop_slots(instance);
     instance->collective = *given;
     shape_fill(&instance->shape, instance->algorithm, machine->group, &instance->collective);
     instance->shape.mark = &instance->mark;

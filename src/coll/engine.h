@@ -101,6 +101,7 @@ void engine_drop_all(struct coll *coll);
 
 /* stage.c: scratch for the run, of the sizes that the shape says; 0 or -ENOMEM. */
 int stage_prepare(struct instance *instance);
+void stage_drop(struct instance *instance);
 /* stage.c: copy in what is staged, when the run starts ... */
 void stage_begin(struct instance *instance);
 /* ... and out when it is complete. */

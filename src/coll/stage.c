@@ -64,6 +64,26 @@ static bool stages_recv(const struct collective *collective)
            collective->recv.type != NULL;
 }
 
+void stage_drop(struct instance *instance)
+{
+    free(instance->scratch);
+    instance->scratch = NULL;
+    instance->scratch_bytes = 0;
+}
+
+/* What the run before has left, if it is about as much as is wanted: segments of a pipeline follow
+ * one another, and large memory costs its page faults each time that it is allocated. NULL: out of
+ * memory. */
+static char *scratch_of(struct instance *instance, size_t bytes)
+{
+    if (bytes <= instance->scratch_bytes && bytes >= instance->scratch_bytes / 2)
+        return instance->scratch;
+    stage_drop(instance);
+    instance->scratch = aligned_alloc(ALIGNMENT, bytes);
+    instance->scratch_bytes = instance->scratch != NULL ? bytes : 0;
+    return instance->scratch;
+}
+
 int stage_prepare(struct instance *instance)
 {
     struct collective *collective = &instance->collective;
@@ -77,11 +97,11 @@ int stage_prepare(struct instance *instance)
     if (one)
         recv = 0;
     if (temp + send + recv > sizeof(instance->small)) {
-        memory = aligned_alloc(ALIGNMENT, temp + send + recv);
+        memory = scratch_of(instance, temp + send + recv);
         if (memory == NULL)
             return -ENOMEM;
-        instance->scratch = memory;
-        instance->scratch_bytes = temp + send + recv;
+    } else {
+        stage_drop(instance);
     }
     instance->temp = memory;
     instance->staged_send = send != 0 ? memory + temp : NULL;
