@@ -364,6 +364,7 @@ static pami_result_t write_anywhere(const pami_recv_t *recv, const char *bytes, 
         type_sink_finish(&once.sink);
     if (once.type != NULL)
         type_unref(once.type);
+    free(once.text); /* it is this thread's, still */
     return once.result;
 }
 
