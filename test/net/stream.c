@@ -9,7 +9,8 @@
  * the moment on that messages stopped coming.
  * --end: stop after so long, in order; anything that has failed by then is a failure. --until FILE:
  * the same when the file exists. --large FILE: nothing large before that exists. --stay FILE: who
- * has lost the other stays until it exists.
+ * has lost the other stays until it exists. --rest FILE: after the first operation, says "rests"
+ * and does nothing until it exists.
  *
  * In a job of three tasks the first and the last stream, over connections that the first one makes,
  * and the one between them talks to the last.
@@ -50,6 +51,7 @@ static pami_endpoint_t peer;
 static const char *until; /* NULL: no such file */
 static const char *large; /* likewise */
 static const char *stay;  /* likewise */
+static const char *rest;  /* likewise */
 static size_t open_operations, failed, arrived, byes, landing, talks;
 static double heard;
 
@@ -182,6 +184,17 @@ static int stop_in_order(double limit)
     return failed != 0 || open_operations != 0 || byes == 0;
 }
 
+/* Meanwhile the reception hears the peer's name, to which nothing has been sent. */
+static void take_rest(void)
+{
+    start(ID, sizes[0]);
+    test_sleep(1);
+    puts("rests");
+    fflush(stdout);
+    while (access(rest, F_OK) != 0)
+        test_sleep(0.01);
+}
+
 /* Returns when the peer has gone and nothing is open, it takes too long, or it is time to end. */
 static int stream(double die, double limit, double end)
 {
@@ -232,6 +245,8 @@ int main(int argc, char **argv)
             large = argv[i + 1];
         if (strcmp(argv[i], "--stay") == 0)
             stay = argv[i + 1];
+        if (strcmp(argv[i], "--rest") == 0)
+            rest = argv[i + 1];
     }
     if (until != NULL)
         end = 1e9;
@@ -245,6 +260,8 @@ int main(int argc, char **argv)
         wait_for(&arrived, 1);
         wait_for(&talks, 1);
     }
+    if (rest != NULL)
+        take_rest();
     status = stream(task == 1 ? number(argc, argv, "--die", 0) : 0, limit, end);
     if (status == 0 && end > 0)
         status = stop_in_order(limit);

@@ -26,6 +26,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/connection.h"
+#include "device/ofi/errors.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/minmax.h"
@@ -109,10 +110,10 @@ static void pause_again(const struct ofi_device *device, struct connection *conn
     pause_for(connection, smaller(ns, silence_ns(device)));
 }
 
-/* There is no way to its host, and may be one soon. */
+/* When there is no way to its host. */
 static bool waits_for_way(const struct ofi_device *device, struct connection *connection, int error)
 {
-    if (error != EHOSTUNREACH || clock_now_ns() >= connection->heard + timeout_ns(device))
+    if (!ofi_is_no_way(error) || clock_now_ns() >= connection->heard + timeout_ns(device))
         return false;
     if (connection->pauses == 0)
         log_warn("ofi: task %u cannot be connected to: %s; is tried again for %u ms "

@@ -21,6 +21,7 @@
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/buffers.h"
 #include "device/ofi/door.h"
+#include "device/ofi/errors.h"
 #include "util/cpu.h"
 #include "util/log.h"
 #include "util/minmax.h"
@@ -300,12 +301,14 @@ static void give_up(struct ofi_link *link, int error)
         reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
 }
 
-/* The provider's trouble with a peer is either -EAGAIN or the end of the peer. */
+/* The provider's trouble with a peer is either -EAGAIN, or that it has no way to connect to it as
+ * yet, or the end of the peer. */
 static int provider_error(struct ofi_link *link, ssize_t error)
 {
-    if (error == -FI_EAGAIN || error == -FI_ENOMEM)
-        return -EAGAIN;
-    give_up(link, (int)-error);
+    if (ofi_is_no_way((int)-error))
+        link->pulse.expects = true;
+    else if (error != -FI_EAGAIN && error != -FI_ENOMEM)
+        give_up(link, (int)-error);
     return -EAGAIN;
 }
 

@@ -53,12 +53,6 @@
 #include "util/hash.h"
 #include "util/list.h"
 
-/* A peer cannot be reached not because it has ended but because this task lacks something. */
-static inline bool ofi_is_lack(int error)
-{
-    return error == EMFILE || error == ENFILE;
-}
-
 /* Longest libfabric name of an endpoint. */
 #define OFI_NAME_MAX 128u
 /* Largest PAMI_OFI_RAILS. */

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/ofi/errors.h"
 #include "device/ofi/ofi.h"
 #include "util/cpu.h"
 #include "util/log.h"
@@ -145,7 +146,7 @@ static int issue(struct ofi_slot *slot, struct remote *remote)
         }
     }
     slot->remotes_wait = slot->remotes_wait || remote->issued < remote->bytes;
-    if (error != -FI_EAGAIN)
+    if (error != -FI_EAGAIN && !ofi_is_no_way((int)-error))
         return (int)error;
     remote->to->pulse.refused = true;
     return remote->open == 0 ? -EAGAIN : 0;

@@ -14,6 +14,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/buffers.h"
+#include "device/ofi/errors.h"
 #include "util/log.h"
 #include "util/option.h"
 
