@@ -22,15 +22,15 @@ tried=0
 while read -r provider domain rest; do
     [ "$domain" = lo ] || [ "$domain" = shm ] || continue
     [ "$provider" != shm ] || [ "$PRIVATE_SHM" = yes ] || continue
-    export PAMI_OFI_PROVIDER=$provider
-    run 0 "$pamirun" -n 2 --nodes 2 "$build/test/net/stream" --end 1 --limit 60
+    run 0 env PAMI_OFI_PROVIDER="$provider" "$pamirun" -n 2 --nodes 2 "$build/test/net/stream" \
+        --end 1 --limit 60
     grep -q ' messages came, 0 operations failed' "$scratch/out" || complain "$provider: ${rest:-}"
     # More buffers than some providers take.
-    PAMI_OFI_RECEIVE_BUFFERS=64 run 0 "$pamirun" -n 2 --nodes 2 "$build/test/api/send_sizes"
+    run 0 env PAMI_OFI_PROVIDER="$provider" PAMI_OFI_RECEIVE_BUFFERS=64 "$pamirun" -n 2 --nodes 2 \
+        "$build/test/api/send_sizes"
     tried=$((tried + 1))
 done < <(PAMI_OFI_INTERFACE=lo "$build/bin/pami_info" --devices |
     sed -n 's/^      \([a-z;_]* *[a-z0-9]* .*\)/\1/p' | sort -u)
-unset PAMI_OFI_PROVIDER
 strict=$build/test/lib/strict_fabric.so
 if [ -e "$strict" ]; then
     run 0 env LD_PRELOAD="$strict" STRICT_FABRIC=opx PAMI_OFI_INTERFACE=lo \
