@@ -15,6 +15,19 @@ if [ -z "${PRIVATE_SHM-}" ]; then
 fi
 . "$(dirname "$0")/functions"
 
+# Of udp;ofi_rxd (1.17) connections stand still for good when datagrams are lost, as where a task gets
+# no processor for long: over it what does not work is tried again.
+works() {
+    local try
+    if [ "$provider" = 'udp;ofi_rxd' ]; then
+        for try in 1 2; do
+            timeout --foreground -k 2 $limit "$@" >"$scratch/out" 2>"$scratch/err" && return
+            echo "# $provider: attempt $try failed"
+        done
+    fi
+    run 0 "$@"
+}
+
 need_module
 limit=90
 export PAMI_NETWORK=ofi
@@ -22,11 +35,11 @@ tried=0
 while read -r provider domain rest; do
     [ "$domain" = lo ] || [ "$domain" = shm ] || continue
     [ "$provider" != shm ] || [ "$PRIVATE_SHM" = yes ] || continue
-    run 0 env PAMI_OFI_PROVIDER="$provider" "$pamirun" -n 2 --nodes 2 "$build/test/net/stream" \
+    works env PAMI_OFI_PROVIDER="$provider" "$pamirun" -n 2 --nodes 2 "$build/test/net/stream" \
         --end 1 --limit 60
     grep -q ' messages came, 0 operations failed' "$scratch/out" || complain "$provider: ${rest:-}"
     # More buffers than some providers take.
-    run 0 env PAMI_OFI_PROVIDER="$provider" PAMI_OFI_RECEIVE_BUFFERS=64 "$pamirun" -n 2 --nodes 2 \
+    works env PAMI_OFI_PROVIDER="$provider" PAMI_OFI_RECEIVE_BUFFERS=64 "$pamirun" -n 2 --nodes 2 \
         "$build/test/api/send_sizes"
     tried=$((tried + 1))
 done < <(PAMI_OFI_INTERFACE=lo "$build/bin/pami_info" --devices |
