@@ -50,7 +50,7 @@ void am_part_free(struct am_part *part)
     free(part);
 }
 
-/* It will, with this thread's text. */
+/* What it will end with, and this thread's text. */
 static void part_fail(struct am_part *part, pami_result_t result)
 {
     free(part->text);

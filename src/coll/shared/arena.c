@@ -145,8 +145,7 @@ struct arena *arena_get(struct group *group)
     return arena;
 }
 
-/* A member of the arena, or else of the geometry. The leader before those that are lost without it.
- */
+/* Of the arena, or else of the geometry. The leader before those that are lost without it. */
 void arena_say_gone(struct arena *arena)
 {
     const struct group *group = geometry_find(arena->shared->context, arena->identity);

@@ -326,7 +326,7 @@ struct ofi_pulse {
     bool owed;        /* the other one wants one, ... */
     bool owed_ports;  /* ... with the ports of our connections */
     bool heard;       /* something came that is not counted elsewhere */
-    bool expects;     /* a remote read is under way */
+    bool expects;     /* a remote read is under way, or a way to the peer */
     uint32_t unread;  /* looks in a row that found some of ours unread, and none newly read */
     bool refused;     /* the provider would not take a remote access, ... */
     bool hopeless;    /* ... and has taken none, and had none, for long */
