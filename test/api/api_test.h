@@ -13,6 +13,7 @@
 #define LIBPAMI_API_API_TEST_H
 
 #include <pami.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,6 +62,7 @@ test_fail(const char *file, int line, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text + length, sizeof text - (size_t)length, format, arguments);
     va_end(arguments);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     fflush(stdout);
     fprintf(stderr, "%s\n", text);
     _exit(1);
