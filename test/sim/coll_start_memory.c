@@ -186,13 +186,13 @@ int main(void)
     need_refusing();
     for (kind = PLAIN; kind < KINDS; kind++) {
         for (count = 1; count <= ROW_MOST; count++) {
-            for (which = 0; run(false, 0) | run(true, 0); which++)
+            for (which = 0; run(false, 0) + run(true, 0) != 0; which++)
                 continue;
             CHECK(which > 2);
         }
         count = 1;
         for (size_t again = 1; again <= GAP_MOST; again++)
-            for (which = 0; run(false, again) | run(true, again); which++)
+            for (which = 0; run(false, again) + run(true, again) != 0; which++)
                 continue;
     }
     return 0;
