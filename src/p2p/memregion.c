@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "p2p/rma.h"
+#include "p2p/rma_short.h"
 #include "util/error.h"
 #include "util/hash.h"
 
@@ -174,17 +175,22 @@ static _Atomic uint64_t *slot_find(struct client_core *core, const struct memreg
 
 /* ---- the check ---- */
 
+/* Both halves of the product. Several do not wait for one another, as steps of hash_mix do. */
+static uint64_t pair(uint64_t a, uint64_t b)
+{
+    unsigned __int128 product = (unsigned __int128)a * b;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 static uint64_t check_of(const struct client_core *core, const struct memregion *region)
 {
-    uint64_t check = core->key[0];
+    uint64_t a = core->key[0], b = core->key[1];
+    uint64_t who = (uint64_t)region->owner << 32 | region->slot;
+    uint64_t way = (uint64_t)region->exposure.offset << 32 | region->exposure.id;
 
-    check = hash_mix(check ^ region->base);
-    check = hash_mix(check ^ region->bytes);
-    check = hash_mix(check ^ ((uint64_t)region->owner << 32 | region->slot));
-    check = hash_mix(check ^ region->serial);
-    check = hash_mix(check ^ region->exposure.key);
-    check = hash_mix(check ^ ((uint64_t)region->exposure.offset << 32 | region->exposure.id));
-    return hash_mix(check ^ core->key[1]);
+    return hash_mix(pair(a ^ region->base, b ^ region->bytes) ^ pair(a ^ region->serial, ~b ^ who) ^
+                    pair(~a ^ region->exposure.key, b ^ way));
 }
 
 static bool is_genuine(const struct client_core *core, const struct memregion *region)
@@ -296,38 +302,36 @@ static const struct type *layout_of(const pami_rma_typed_t *types, bool local)
 /* One side of a transfer: its region, and that all of it lies in that. */
 static pami_result_t resolve(const struct rma_call *call, const char *side,
                              const pami_rma_mr_t *place, uint32_t owner, const struct type *type,
-                             struct memregion *found)
+                             struct memregion *region)
 {
     struct client_core *core = call->context->core;
     size_t bytes = call->rma->bytes;
-    struct memregion region;
     struct rma_area area;
 
     if (place->mr == NULL)
         return error_set(PAMI_INVAL, "%s: rdma.%s.mr: NULL", call->function, side);
-    memcpy(&region, place->mr, sizeof(region));
-    if (!is_genuine(core, &region))
+    memcpy(region, place->mr, sizeof(*region));
+    if (!is_genuine(core, region))
         return error_set(PAMI_INVAL, "%s: rdma.%s.mr: not a region", call->function, side);
-    if (region.owner != owner)
+    if (region->owner != owner)
         return error_set(PAMI_INVAL, "%s: rdma.%s.mr: is one of task %u, not of task %u",
-                         call->function, side, region.owner, owner);
-    if (region.owner == core->task && slot_find(core, &region) == NULL)
+                         call->function, side, region->owner, owner);
+    if (region->owner == core->task && slot_find(core, region) == NULL)
         return error_set(PAMI_INVAL, "%s: rdma.%s.mr: was destroyed", call->function, side);
-    area = (struct rma_area){region.base, region.bytes};
-    if (place->offset > region.bytes || (type == NULL && bytes > region.bytes - place->offset) ||
-        (type != NULL && !rma_layout_is_within(type, region.base + place->offset, bytes, &area)))
+    area = (struct rma_area){region->base, region->bytes};
+    if (place->offset > region->bytes || (type == NULL && bytes > region->bytes - place->offset) ||
+        (type != NULL && !rma_layout_is_within(type, region->base + place->offset, bytes, &area)))
         return error_set(PAMI_INVAL,
                          "%s: rdma.%s.offset: %zu and %zu bytes are not within the %zu bytes of "
                          "the region",
-                         call->function, side, place->offset, bytes, (size_t)region.bytes);
-    *found = region;
+                         call->function, side, place->offset, bytes, (size_t)region->bytes);
     return PAMI_SUCCESS;
 }
 
 pami_result_t memregion_resolve(struct rma_call *call, const pami_rdma_t *rdma,
                                 const pami_rma_typed_t *types)
 {
-    struct memregion near = {0}, far = {0};
+    struct memregion near, far;
     pami_result_t result;
 
     /* Which task a wrong endpoint names is of no interest. */
@@ -361,7 +365,13 @@ pami_result_t PAMI_Rput(pami_context_t handle, pami_rput_simple_t *parameters)
     call.rma = &parameters->rma;
     call.rdone_fn = parameters->put.rdone_fn;
     result = memregion_resolve(&call, &parameters->rdma, NULL);
-    return likely(result == PAMI_SUCCESS) ? rma_call(&call) : result;
+    if (unlikely(result != PAMI_SUCCESS))
+        return result;
+    if (rma_is_short(call.rma->bytes) &&
+        rma_short_put(context, call.rma, &(const pami_rma_addr_t){call.local, (void *)call.remote},
+                      call.rdone_fn))
+        return PAMI_SUCCESS;
+    return rma_call(&call);
 }
 
 pami_result_t PAMI_Rget(pami_context_t handle, pami_rget_simple_t *parameters)
@@ -376,5 +386,10 @@ pami_result_t PAMI_Rget(pami_context_t handle, pami_rget_simple_t *parameters)
         return error_set(PAMI_INVAL, "PAMI_Rget: parameters: NULL");
     call.rma = &parameters->rma;
     result = memregion_resolve(&call, &parameters->rdma, NULL);
-    return likely(result == PAMI_SUCCESS) ? rma_call(&call) : result;
+    if (unlikely(result != PAMI_SUCCESS))
+        return result;
+    if (rma_is_short(call.rma->bytes) &&
+        rma_short_get(context, call.rma, &(const pami_rma_addr_t){call.local, (void *)call.remote}))
+        return PAMI_SUCCESS;
+    return rma_call(&call);
 }

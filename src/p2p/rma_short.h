@@ -41,38 +41,40 @@ static inline void rma_short_move(char *to, const char *from, size_t bytes)
     }
 }
 
-/* As PAMI_Put; false: nothing was done. `context`, `put` and its size have been checked. */
-static inline bool rma_short_put(struct context *context, const pami_put_simple_t *put)
+/* As PAMI_Put; false: nothing was done. The context, the parameters, the size have been checked. */
+static inline bool rma_short_put(struct context *context, const pami_rma_t *rma,
+                                 const pami_rma_addr_t *addr, pami_event_function rdone_fn)
 {
-    char *to = rma_short_at(context, &put->rma, &put->addr);
+    char *to = rma_short_at(context, rma, addr);
 
     if (unlikely(to == NULL))
         return false;
     misuse_check(context, "PAMI_Put");
     order_before_put();
-    rma_short_move(to, put->addr.local, put->rma.bytes);
-    if (put->put.rdone_fn != NULL)
+    rma_short_move(to, addr->local, rma->bytes);
+    if (rdone_fn != NULL)
         context->unseen = true;
     context->counters[COUNTER_PUT_HEAP]++;
-    context->counters[COUNTER_PUT_HEAP_BYTES] += put->rma.bytes;
-    context_complete(context, put->rma.done_fn, put->rma.cookie, PAMI_SUCCESS);
-    context_complete(context, put->put.rdone_fn, put->rma.cookie, PAMI_SUCCESS);
+    context->counters[COUNTER_PUT_HEAP_BYTES] += rma->bytes;
+    context_complete(context, rma->done_fn, rma->cookie, PAMI_SUCCESS);
+    context_complete(context, rdone_fn, rma->cookie, PAMI_SUCCESS);
     return true;
 }
 
 /* As PAMI_Get. */
-static inline bool rma_short_get(struct context *context, const pami_get_simple_t *get)
+static inline bool rma_short_get(struct context *context, const pami_rma_t *rma,
+                                 const pami_rma_addr_t *addr)
 {
-    char *from = rma_short_at(context, &get->rma, &get->addr);
+    char *from = rma_short_at(context, rma, addr);
 
     if (unlikely(from == NULL))
         return false;
     misuse_check(context, "PAMI_Get");
-    rma_short_move(get->addr.local, from, get->rma.bytes);
+    rma_short_move(addr->local, from, rma->bytes);
     order_after_get();
     context->counters[COUNTER_GET_HEAP]++;
-    context->counters[COUNTER_GET_HEAP_BYTES] += get->rma.bytes;
-    context_complete(context, get->rma.done_fn, get->rma.cookie, PAMI_SUCCESS);
+    context->counters[COUNTER_GET_HEAP_BYTES] += rma->bytes;
+    context_complete(context, rma->done_fn, rma->cookie, PAMI_SUCCESS);
     return true;
 }
 
