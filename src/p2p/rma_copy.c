@@ -200,7 +200,6 @@ static int read_span(struct p2p *p2p, struct rma *rma, size_t most, size_t *move
     struct span span = find_span(typed->remote, most);
     struct rma_batch *batch = rma_batch_get(p2p);
     struct iovec local, remote;
-    struct rma_run run;
     size_t got = 0;
 
     if (batch == NULL || span.pieces < 2)
@@ -212,14 +211,10 @@ static int read_span(struct p2p *p2p, struct rma *rma, size_t most, size_t *move
         typed->no_spans = true;
         return -ENOSYS;
     }
-    for (size_t left = span.data; left != 0;) {
-        const char *from;
-
-        left -= rma_next_run(&typed->remote, &run, left);
-        from = batch->span + (run.address - span.start);
-        for (size_t i = 0; i < run.count; i++)
-            type_unpack(&typed->local, from + i * run.stride, run.piece);
-    }
+    /* As if the remote layout lay there. */
+    type_cursor_shift(&typed->remote, (uintptr_t)batch->span - span.start);
+    type_copy(&typed->local, &typed->remote, span.data);
+    type_cursor_shift(&typed->remote, span.start - (uintptr_t)batch->span);
     *moved = span.data;
     return 0;
 }

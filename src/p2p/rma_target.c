@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "p2p/rma.h"
+#include "type/copy.h"
 #include "util/log.h"
 #include "util/minmax.h"
 #include "util/order.h"
@@ -25,7 +26,7 @@
 #define PIECES 64
 
 /* Up to this size pieces are small. */
-#define SMALL_PIECE 512
+#define SMALL_PIECE 512u
 #define PAGE UINT64_C(4096)
 
 /* Replies up to this need no memory of their own. */
@@ -78,6 +79,18 @@ static void walk_init(struct walk *walk, const struct rma_run *runs, size_t coun
     *walk = (struct walk){.run = runs, .runs = count - 1};
 }
 
+/* So many pieces of the current run are done. */
+static void walk_step(struct walk *walk, uint64_t count)
+{
+    walk->within = 0;
+    walk->piece += count;
+    if (walk->piece < walk->run->count || walk->runs == 0)
+        return;
+    walk->piece = 0;
+    walk->run++;
+    walk->runs--;
+}
+
 /* Pieces of the next `most` bytes at most; there are that many. Returns their bytes. */
 static size_t walk_take(struct walk *walk, struct iovec *pieces, size_t *count, size_t most)
 {
@@ -93,23 +106,36 @@ static size_t walk_take(struct walk *walk, struct iovec *pieces, size_t *count, 
         };
         bytes += part;
         walk->within += part;
-        if (walk->within < run->piece)
-            continue;
-        walk->within = 0;
-        if (++walk->piece < run->count || walk->runs == 0)
-            continue;
-        walk->piece = 0;
-        walk->run++;
-        walk->runs--;
+        if (walk->within == run->piece)
+            walk_step(walk, 1);
     }
     return bytes;
 }
 
+/* Several whole pieces of the current run that are small, and near to one another: each page from
+ * the first to the last one has some of them. False: there are none such. */
+static bool walk_take_small(struct walk *walk, struct rma_run *small, size_t most)
+{
+    const struct rma_run *run = walk->run;
+    uint64_t count;
+
+    if (walk->within != 0 || run->piece > SMALL_PIECE || run->stride > PAGE)
+        return false;
+    count = smaller(run->count - walk->piece, most / run->piece);
+    if (count < 2)
+        return false;
+    *small = *run;
+    small->address += walk->piece * run->stride;
+    small->count = count;
+    walk_step(walk, count);
+    return true;
+}
+
 /* Contexts of this task touch the same memory in an order that other tasks have made. */
+static char order;
+
 static void touch_directly(bool write, char *bytes, const struct iovec *pieces, size_t count)
 {
-    static char order;
-
     TSAN_ACQUIRE(&order);
     order_before_put();
     for (size_t i = 0; i < count; i++) {
@@ -196,33 +222,68 @@ static bool in_heap(struct p2p *p2p, const struct iovec *pieces, size_t count)
     return true;
 }
 
+/* Pieces from walk_take_small. 0 or -EFAULT. */
+static int touch_small(struct p2p *p2p, bool write, const struct rma_run *run, char *bytes)
+{
+    const struct iovec all = {(void *)(uintptr_t)run->address,
+                              (run->count - 1) * run->stride + run->piece};
+    uint64_t page = UINT64_MAX;
+
+    if (!in_heap(p2p, &all, 1) && !is_accessible(write, &all, &page))
+        return -EFAULT;
+    TSAN_ACQUIRE(&order);
+    order_before_put();
+    if (write)
+        copy_blocks(run->address, run->stride, (uintptr_t)bytes, run->piece, run->piece,
+                    run->count);
+    else
+        copy_blocks((uintptr_t)bytes, run->piece, run->address, run->stride, run->piece,
+                    run->count);
+    order_after_get();
+    TSAN_RELEASE(&order);
+    return 0;
+}
+
+/* `bytes` and the pieces, of `part` bytes together. 0 or -EFAULT. */
+static int touch_pieces(struct p2p *p2p, bool write, const struct iovec *pieces, size_t count,
+                        char *bytes, size_t part)
+{
+    const struct iovec own = {.iov_base = bytes, .iov_len = part};
+    ssize_t done;
+
+    if (in_heap(p2p, pieces, count)) {
+        touch_directly(write, bytes, pieces, count);
+        return 0;
+    }
+    if (part / count > SMALL_PIECE && !p2p->copies_refused) {
+        done = copy_own(p2p, write, &own, pieces, count);
+        if (done >= 0 || errno == EFAULT || errno == ENOMEM)
+            return done == (ssize_t)part ? 0 : -EFAULT;
+        log_info("this task may not copy its own memory by system call: %s", strerror(errno));
+        p2p->copies_refused = true;
+    }
+    return touch_pages(write, bytes, pieces, count);
+}
+
 /* Read or write this task's memory. 0 or -EFAULT. */
 static int touch(struct p2p *p2p, bool write, struct walk *walk, char *bytes, size_t total)
 {
     struct iovec pieces[PIECES];
+    struct rma_run small;
 
     while (total != 0) {
-        size_t count;
-        size_t part = walk_take(walk, pieces, &count, total);
-        struct iovec own = {.iov_base = bytes, .iov_len = part};
-        ssize_t done = -1;
+        size_t count, part;
+        int error;
 
-        if (in_heap(p2p, pieces, count)) {
-            touch_directly(write, bytes, pieces, count);
-            done = 0;
-        } else if (part / count > SMALL_PIECE && !p2p->copies_refused) {
-            done = copy_own(p2p, write, &own, pieces, count);
-            if (done >= 0 || errno == EFAULT || errno == ENOMEM) {
-                if (done != (ssize_t)part)
-                    return -EFAULT;
-            } else {
-                log_info("this task may not copy its own memory by system call: %s",
-                         strerror(errno));
-                p2p->copies_refused = true;
-            }
+        if (walk_take_small(walk, &small, total)) {
+            part = small.count * small.piece;
+            error = touch_small(p2p, write, &small, bytes);
+        } else {
+            part = walk_take(walk, pieces, &count, total);
+            error = touch_pieces(p2p, write, pieces, count, bytes, part);
         }
-        if (done < 0 && touch_pages(write, bytes, pieces, count) != 0)
-            return -EFAULT;
+        if (error != 0)
+            return error;
         bytes += part;
         total -= part;
     }

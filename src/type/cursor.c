@@ -164,6 +164,18 @@ bool type_cursor_refill(struct type_cursor *cursor)
     return true;
 }
 
+void type_cursor_shift(struct type_cursor *cursor, uintptr_t distance)
+{
+    cursor->base += distance;
+    cursor->at += distance;
+    if (cursor->type->uniform)
+        return;
+    for (unsigned i = 0; i < cursor->depth; i++) {
+        cursor->frames[i].origin += distance;
+        cursor->frames[i].at += distance;
+    }
+}
+
 bool type_same_places(const struct type *one, const struct type *other, size_t bytes)
 {
     struct type_cursor a, b;

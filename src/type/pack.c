@@ -84,6 +84,36 @@ static size_t scatter(struct type_cursor *target, uintptr_t source, size_t bytes
     return done;
 }
 
+/*
+ * Whole pieces of one side, each of which is several of the other's; `scatters`: from the coarse
+ * side to the fine one. Returns the bytes, 0 if there are none such here.
+ */
+static size_t copy_nested(struct type_cursor *coarse, struct type_cursor *fine, bool scatters,
+                          size_t bytes)
+{
+    size_t pieces = whole_pieces(coarse, bytes);
+    size_t parts;
+
+    if (pieces < 2 || coarse->piece % fine->piece != 0)
+        return 0;
+    parts = coarse->piece / fine->piece;
+    pieces = copy_smaller(pieces, whole_pieces(fine, bytes) / parts);
+    if (pieces == 0)
+        return 0;
+    for (size_t i = 0; i < pieces; i++) {
+        uintptr_t one = coarse->at + i * coarse->stride;
+        uintptr_t several = fine->at + i * parts * fine->stride;
+
+        if (scatters)
+            copy_blocks(several, fine->stride, one, fine->piece, fine->piece, parts);
+        else
+            copy_blocks(one, fine->piece, several, fine->stride, fine->piece, parts);
+    }
+    step_pieces(coarse, pieces);
+    step_pieces(fine, pieces * parts);
+    return pieces * coarse->piece;
+}
+
 size_t type_copy(struct type_cursor *target, struct type_cursor *source, size_t bytes)
 {
     size_t done = 0;
@@ -96,11 +126,17 @@ size_t type_copy(struct type_cursor *target, struct type_cursor *source, size_t 
             (target->left == 0 && !type_cursor_refill(target)))
             break;
         if (source->left > target->left) {
-            step = scatter(target, source->at, copy_smaller(source->left, left));
-            type_cursor_step(source, step);
+            step = copy_nested(source, target, true, left);
+            if (step == 0) {
+                step = scatter(target, source->at, copy_smaller(source->left, left));
+                type_cursor_step(source, step);
+            }
         } else if (target->left > source->left) {
-            step = gather(target->at, source, copy_smaller(target->left, left));
-            type_cursor_step(target, step);
+            step = copy_nested(target, source, false, left);
+            if (step == 0) {
+                step = gather(target->at, source, copy_smaller(target->left, left));
+                type_cursor_step(target, step);
+            }
         } else {
             size_t pieces = copy_smaller(whole_pieces(source, left), whole_pieces(target, left));
 

@@ -181,6 +181,9 @@ static inline void *type_cursor_whole(struct type_cursor *cursor, size_t bytes)
     return cursor->left < bytes ? NULL : (void *)cursor->at;
 }
 
+/* All that is to come lies `distance` further on, modulo 2^64. */
+void type_cursor_shift(struct type_cursor *cursor, uintptr_t distance);
+
 /* Whether the first `bytes` data bytes of both, applied at one base, lie at the same places. */
 bool type_same_places(const struct type *one, const struct type *other, size_t bytes);
 

@@ -489,6 +489,41 @@ static void junk_buffer(void **state)
     PAMI_Type_destroy(&type);
 }
 
+/* Pieces of one side that are several of the other's; transfers that begin and end within them. */
+static void nested_pieces(void **state)
+{
+    enum {
+        COARSE = 24,
+        FINE = 8,
+        DATA = 20 * COARSE,
+        ROOM = 3 * DATA
+    };
+    pami_type_t coarse = simple(COARSE, 0, 1, 40, 1), fine = simple(FINE, 0, 1, 20, 1);
+    unsigned char source[ROOM], target[ROOM], expected[ROOM];
+
+    (void)state;
+    for (size_t i = 0; i < ROOM; i++)
+        source[i] = (unsigned char)(i * 7 + i / 256);
+    for (size_t offset = 0; offset < COARSE; offset++)
+        for (size_t size = DATA - 2 * COARSE; size < DATA - COARSE; size++)
+            for (int scatters = 0; scatters < 2; scatters++) {
+                memset(target, 0, ROOM);
+                memset(expected, 0, ROOM);
+                for (size_t i = offset; i < offset + size; i++) {
+                    size_t a = i / COARSE * 40 + i % COARSE, b = i / FINE * 20 + i % FINE;
+
+                    expected[scatters ? b : a] = source[scatters ? a : b];
+                }
+                assert_int_equal(PAMI_Type_transform_data(source, scatters ? coarse : fine, offset,
+                                                          target, scatters ? fine : coarse, offset,
+                                                          size, NULL, NULL),
+                                 PAMI_SUCCESS);
+                assert_memory_equal(target, expected, ROOM);
+            }
+    PAMI_Type_destroy(&coarse);
+    PAMI_Type_destroy(&fine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -506,6 +541,7 @@ int main(void)
         cmocka_unit_test(overlapping_source),
         cmocka_unit_test(absolute_addresses),
         cmocka_unit_test(junk_buffer),
+        cmocka_unit_test(nested_pieces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
