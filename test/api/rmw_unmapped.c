@@ -12,7 +12,7 @@
 enum {
     ID = 1,
     PAGE = 4096,
-    BYTES = 4096 /* a packet more than the ring has slots */
+    BYTES = 5120 /* a packet more than the ring has slots */
 };
 
 static struct job job;

@@ -122,10 +122,10 @@ static void layout_init(struct segment_layout *layout, const struct segment_para
         .slots = power_of_two_up(slots < 4 ? 4 : slots),
         .chunks = chunks,
         .lanes = (uint32_t)option_int(OPT_SHM_LANES),
-        .chunk_bytes = (uint32_t)round_up(option_bytes(OPT_SHM_CHUNK_BYTES), CACHE_LINE),
+        .chunk_bytes =
+            (uint32_t)round_up(option_bytes(OPT_SHM_CHUNK_BYTES) + CACHE_LINE, CACHE_LINE),
     };
     layout->chunk_stride = round_up(sizeof(struct chunk) + layout->chunk_bytes, CACHE_LINE);
-    layout->inbox_offset = 0;
     layout->joint_offset = sizeof(struct inbox) + (uint64_t)layout->slots * SLOT_BYTES;
     layout->lane_offset =
         round_up(layout->joint_offset + JOINT_BERTHS * sizeof(struct joint_berth), SEGMENT_PAGE);

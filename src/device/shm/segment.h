@@ -33,7 +33,7 @@ struct segment_layout {
     uint32_t contexts;    /* per task */
     uint32_t slots;       /* per inbox, a power of two */
     uint32_t chunks;      /* per context */
-    uint32_t chunk_bytes; /* payload of a chunk */
+    uint32_t chunk_bytes; /* of a chunk: data, with a line for what goes before it in a packet */
     uint64_t chunk_stride;
     uint32_t lanes;        /* per inbox */
     uint32_t backed;       /* not 0: pages are taken before they are touched, see segment_back */
