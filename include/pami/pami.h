@@ -1162,6 +1162,7 @@ typedef struct {
 /* Without members: size 0 in C, 1 in C++. */
 #ifdef __clang__
 #pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wc++-compat"
 #pragma clang diagnostic ignored "-Wextern-c-compat"
 #endif
 __extension__ typedef struct {

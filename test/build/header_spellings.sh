@@ -27,7 +27,8 @@ compile()
 try()
 {
     for standard in gnu89 c99 c11; do
-        compile "$CC" c $standard "-fcommon -Wstrict-prototypes -Wmissing-prototypes" "$1"
+        compile "$CC" c $standard "-fcommon -Wstrict-prototypes -Wmissing-prototypes -Wc++-compat" \
+            "$1"
     done
     for standard in c++98 c++11 c++17; do
         compile "$CXX" c++ $standard "" "$1"
