@@ -240,7 +240,8 @@ struct device_ops {
 
     /*
      * Read or write `bytes` of the destination task's memory. NULL where the device has none.
-     * Bounded work: a device may move less than asked; *moved says how much.
+     * Bounded work: a device may move less than asked; *moved says how much. -EOPNOTSUPP: not this
+     * time.
      */
     int (*get)(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,
                struct transfer *transfer);

@@ -181,7 +181,7 @@ static int pull(struct p2p *p2p, struct receive *receive)
     } else {
         log_info("single copy from endpoint %u failed (errno %d): packets instead", path->endpoint,
                  -error);
-        path->single_copy = path->single_copy && receive->exposure.id != 0;
+        path->single_copy = path->single_copy && error == -EOPNOTSUPP;
         push_instead(p2p, receive);
     }
     return 1;

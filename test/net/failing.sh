@@ -34,4 +34,12 @@ fails 2 getinfo:1:1:61:1 cq:1:1:22:1 mr:1:0:12:1 insert:1:1:12:1 send:20:40:11:1
 fails 0 insert:1:1:22:1 send:7:1:5:1 inject:5:20:5:1 sent:30:1:107:1 came:40:5:5:1 recv:100:0:11:1
 # The task has no context then: that is all that it is told.
 fails 1 domain:1:1:12:1 av:1:1:12:1 endpoint:1:1:24:1 enable:1:1:12:1 getname:1:1:22:1
+
+# Data that cannot be read once is pushed; later messages are read again: of two in each round.
+export FAILING_FABRIC_LOG=$scratch/calls
+fails 2 read:1:1:5
+[ "$(grep -c 'read=[2-9][0-9] .*failed=1$' "$FAILING_FABRIC_LOG")" = 2 ] || {
+    complain 'does not read again'
+    cat "$FAILING_FABRIC_LOG"
+}
 finish
