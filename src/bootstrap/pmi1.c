@@ -279,7 +279,7 @@ static void pmi1_close(struct bootstrap *bootstrap)
     if (getpid() != pmi1->owner || pmi1->channel.failed != 0 ||
         !pmi1_channel_is_open(&pmi1->channel))
         return;
-    clock_gettime(CLOCK_REALTIME, &limit);
+    clock_gettime(CLOCK_REALTIME, &limit); /* as end_of_process */
     limit.tv_sec += (time_t)LEAVE_SECONDS;
     if (pthread_mutex_timedlock(&pmi1->lock, &limit) != 0) {
         pmi1_channel_tell(&pmi1->channel, "cmd=finalize\n");

@@ -452,7 +452,8 @@ __attribute__((destructor)) static void end_of_process(void)
     struct timespec until;
     struct list *item;
 
-    /* Held by others for a moment at a time; by the caller itself where a signal handler exits. */
+    /* Held by others for a moment at a time; by the caller itself where a signal handler exits. By
+     * the time of day, as the thread sanitizer does not know pthread_mutex_clocklock. */
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec++;
     if (pthread_mutex_timedlock(&clients_lock, &until) != 0)
