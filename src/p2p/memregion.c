@@ -368,8 +368,8 @@ pami_result_t PAMI_Rput(pami_context_t handle, pami_rput_simple_t *parameters)
     if (unlikely(result != PAMI_SUCCESS))
         return result;
     if (rma_is_short(call.rma->bytes) &&
-        rma_short_put(context, call.rma, &(const pami_rma_addr_t){call.local, (void *)call.remote},
-                      call.rdone_fn))
+        rma_short_put(call.function, context, call.rma,
+                      &(const pami_rma_addr_t){call.local, (void *)call.remote}, call.rdone_fn))
         return PAMI_SUCCESS;
     return rma_call(&call);
 }
@@ -389,7 +389,8 @@ pami_result_t PAMI_Rget(pami_context_t handle, pami_rget_simple_t *parameters)
     if (unlikely(result != PAMI_SUCCESS))
         return result;
     if (rma_is_short(call.rma->bytes) &&
-        rma_short_get(context, call.rma, &(const pami_rma_addr_t){call.local, (void *)call.remote}))
+        rma_short_get(call.function, context, call.rma,
+                      &(const pami_rma_addr_t){call.local, (void *)call.remote}))
         return PAMI_SUCCESS;
     return rma_call(&call);
 }

@@ -531,9 +531,9 @@ pami_result_t PAMI_Put(pami_context_t handle, pami_put_simple_t *parameters)
         return error_set(PAMI_INVAL, "PAMI_Put: context: %s", context_fault(handle));
     if (unlikely(parameters == NULL))
         return error_set(PAMI_INVAL, "PAMI_Put: parameters: NULL");
-    if (likely(
-            rma_is_short(parameters->rma.bytes) &&
-            rma_short_put(context, &parameters->rma, &parameters->addr, parameters->put.rdone_fn)))
+    if (likely(rma_is_short(parameters->rma.bytes) &&
+               rma_short_put("PAMI_Put", context, &parameters->rma, &parameters->addr,
+                             parameters->put.rdone_fn)))
         return PAMI_SUCCESS;
     return rma_call(&(const struct rma_call){
         .function = "PAMI_Put",
@@ -555,7 +555,7 @@ pami_result_t PAMI_Get(pami_context_t handle, pami_get_simple_t *parameters)
     if (unlikely(parameters == NULL))
         return error_set(PAMI_INVAL, "PAMI_Get: parameters: NULL");
     if (likely(rma_is_short(parameters->rma.bytes) &&
-               rma_short_get(context, &parameters->rma, &parameters->addr)))
+               rma_short_get("PAMI_Get", context, &parameters->rma, &parameters->addr)))
         return PAMI_SUCCESS;
     return rma_call(&(const struct rma_call){
         .function = "PAMI_Get",

@@ -41,15 +41,16 @@ static inline void rma_short_move(char *to, const char *from, size_t bytes)
     }
 }
 
-/* As PAMI_Put; false: nothing was done. The context, the parameters, the size have been checked. */
-static inline bool rma_short_put(struct context *context, const pami_rma_t *rma,
-                                 const pami_rma_addr_t *addr, pami_event_function rdone_fn)
+/* As PAMI_Put; false: nothing was done. `function` has checked context, parameters and size. */
+static inline bool rma_short_put(const char *function, struct context *context,
+                                 const pami_rma_t *rma, const pami_rma_addr_t *addr,
+                                 pami_event_function rdone_fn)
 {
     char *to = rma_short_at(context, rma, addr);
 
     if (unlikely(to == NULL))
         return false;
-    misuse_check(context, "PAMI_Put");
+    misuse_check(context, function);
     order_before_put();
     rma_short_move(to, addr->local, rma->bytes);
     if (rdone_fn != NULL)
@@ -62,14 +63,14 @@ static inline bool rma_short_put(struct context *context, const pami_rma_t *rma,
 }
 
 /* As PAMI_Get. */
-static inline bool rma_short_get(struct context *context, const pami_rma_t *rma,
-                                 const pami_rma_addr_t *addr)
+static inline bool rma_short_get(const char *function, struct context *context,
+                                 const pami_rma_t *rma, const pami_rma_addr_t *addr)
 {
     char *from = rma_short_at(context, rma, addr);
 
     if (unlikely(from == NULL))
         return false;
-    misuse_check(context, "PAMI_Get");
+    misuse_check(context, function);
     rma_short_move(addr->local, from, rma->bytes);
     order_after_get();
     context->counters[COUNTER_GET_HEAP]++;

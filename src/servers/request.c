@@ -414,10 +414,10 @@ transfer_otherwise(pamix_servers_t servers, pami_context_t context, const void *
 pami_result_t PAMIX_Servers_put(pamix_servers_t servers, pami_context_t context,
                                 const pami_put_simple_t *parameters, unsigned flags)
 {
-    if (likely(
-            parameters != NULL && plain_short(servers, context, flags) &&
-            plain_is_short(parameters->rma.bytes) &&
-            rma_short_put(context, &parameters->rma, &parameters->addr, parameters->put.rdone_fn)))
+    if (likely(parameters != NULL && plain_short(servers, context, flags) &&
+               plain_is_short(parameters->rma.bytes) &&
+               rma_short_put("PAMIX_Servers_put", context, &parameters->rma, &parameters->addr,
+                             parameters->put.rdone_fn)))
         return PAMI_SUCCESS;
     if (parameters != NULL && is_plain(servers, context, REQUEST_PUT, parameters->rma.bytes, flags))
         return PAMI_Put(context, (pami_put_simple_t *)parameters);
@@ -429,7 +429,7 @@ pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
 {
     if (likely(parameters != NULL && plain_short(servers, context, flags) &&
                plain_is_short(parameters->rma.bytes) &&
-               rma_short_get(context, &parameters->rma, &parameters->addr)))
+               rma_short_get("PAMIX_Servers_get", context, &parameters->rma, &parameters->addr)))
         return PAMI_SUCCESS;
     if (parameters != NULL && is_plain(servers, context, REQUEST_GET, parameters->rma.bytes, flags))
         return PAMI_Get(context, (pami_get_simple_t *)parameters);
