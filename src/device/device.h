@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 
 #include "device/packet.h"
+#include "util/cpu.h"
 
 /* Largest body a header can describe part by part, and the body that needs no buffer anywhere. */
 #define PACKET_BODY_MAX 65528u
@@ -113,7 +114,7 @@ struct path {
                     const struct iovec *data);
     struct port *port;
     uint32_t endpoint;
-    uint32_t packet_max; /* largest packet body */
+    uint32_t packet_max; /* largest packet body of what goes in one packet */
     bool local;          /* the destination shares this node's memory */
     bool single_copy;    /* get and put reach any memory of the destination's task */
     bool unwatched;      /* ... and no tool here minds if others write to this task's memory */
@@ -134,6 +135,8 @@ struct path {
     uint32_t ahead_bytes;
     /* Of what is to be fetched, so much may go along meanwhile. */
     uint32_t lead_bytes;
+    /* Largest packet body of what goes in several, see path_piece; less than packet_max: the same. */
+    uint32_t bulk_max;
     /*
      * The destination task's shared heap: its address there, and where it is mapped here. A mapping
      * lives as long as the device, whatever becomes of the destination. heap_bytes 0: not known
@@ -153,6 +156,15 @@ static inline bool path_is_stale(const struct path *path)
 {
     return path->lives != NULL &&
            atomic_load_explicit(path->lives, memory_order_acquire) != path->life;
+}
+
+/* The body of each of the packets that so many bytes take. A quarter of them: a long packet costs
+ * less for each byte, but what is in one is read while the next is written. */
+static inline uint32_t path_piece(const struct path *path, uint64_t bytes)
+{
+    uint32_t piece = bytes / 4 < path->bulk_max ? (uint32_t)(bytes / 4) : path->bulk_max;
+
+    return piece > path->packet_max ? piece & ~(CACHE_LINE - 1u) : path->packet_max;
 }
 
 /* Where `bytes` at the destination's address `remote` are mapped here; NULL: not that we know. */

@@ -310,7 +310,7 @@ static int message_progress(struct p2p *p2p, struct send *send)
     size_t end = bytes_to_send(send);
 
     while (!send->announced || send->sent < end) {
-        int error = message_packet(p2p, send, send->op.path->packet_max);
+        int error = message_packet(p2p, send, path_piece(send->op.path, end));
 
         if (error == -ENOBUFS)
             error = has_units(send) ? -EAGAIN : message_packet(p2p, send, PACKET_SMALL);

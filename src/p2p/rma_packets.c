@@ -98,7 +98,7 @@ static int put_progress(struct p2p *p2p, struct operation *operation)
         int error = -EAGAIN;
 
         if (rma->done < end)
-            error = put_packet(p2p, rma, rma->op.path->packet_max);
+            error = put_packet(p2p, rma, path_piece(rma->op.path, rma->bytes));
         if (error == -ENOBUFS)
             error = put_packet(p2p, rma, PACKET_SMALL);
         if (error != 0)

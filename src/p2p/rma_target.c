@@ -373,7 +373,7 @@ static pami_result_t serve_read(struct p2p *p2p, struct serve *serve)
     if (serve->at < serve->ready)
         return PAMI_SUCCESS;
     if (serve->buffer == NULL) {
-        serve->room = smaller(serve->left, serve->op.path->packet_max);
+        serve->room = smaller(serve->left, path_piece(serve->op.path, serve->left));
         serve->buffer = serve->room <= REPLY_SMALL ? serve->small : malloc(serve->room);
         if (serve->buffer == NULL)
             return PAMI_ENOMEM;

@@ -16,7 +16,12 @@
 #include "device/shm/shm.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/minmax.h"
 #include "util/option.h"
+
+/* Messages up to this go in one packet: in two they are no sooner there, and fewer of them come
+ * through. */
+#define WHOLE_MOST 16384u
 
 void shm_paths_free(struct shm_port *port)
 {
@@ -68,7 +73,8 @@ static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint3
         .am_short = shm_am_short,
         .port = &port->port,
         .endpoint = endpoint,
-        .packet_max = layout->chunk_bytes < PACKET_BODY_MAX ? layout->chunk_bytes : PACKET_BODY_MAX,
+        .packet_max = (uint32_t)smaller(layout->chunk_bytes, WHOLE_MOST + CACHE_LINE),
+        .bulk_max = (uint32_t)smaller(layout->chunk_bytes, PACKET_BODY_MAX),
         .closed = true,
         .local = facts->node == device->bootstrap->node,
     };

@@ -249,7 +249,7 @@ HOT int shm_am(struct path *base, const struct packet *packet)
         error = send_in_shuttle(path, packet);
     else if (likely(body <= SLOT_INLINE))
         error = send_in_slot(path, packet);
-    else if (body <= base->packet_max)
+    else if (body <= base->bulk_max)
         error = send_in_chunk(path, packet);
     else
         return -EMSGSIZE;

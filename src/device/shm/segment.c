@@ -33,13 +33,12 @@
 #define SEGMENT_VERSION 11u
 
 /* Slots and chunks by default: shared among few tasks the rings are deep, among many they are
- * short, so that a task that has talked to all of 64 keeps to a few MiB. Chunks are small and
- * many: what is in one is read while the next is written. */
+ * short, so that a task that has talked to all of 64 keeps to a few MiB. */
 #define SLOTS_TOTAL 8192u
 #define SLOTS_LEAST 64u
 #define SLOTS_MOST 512u
 #define CHUNKS_TOTAL 4096u
-#define CHUNKS_MOST 128u
+#define CHUNKS_MOST 64u
 #define CHUNKS_LEAST 32u
 
 /* What the heaps of a host take of the address space at most, and how they are aligned. */
