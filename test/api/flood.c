@@ -16,7 +16,7 @@ enum {
     ID = 1,
     CHAINS = 600, /* alive at a time, from all tasks together */
     HOPS = 60,
-    LARGEST = 50000
+    LARGEST = 100000
 };
 
 struct hop {

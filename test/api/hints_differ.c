@@ -13,7 +13,7 @@ enum {
     HINTS = 5,
     VALUES = 3, /* default, enable, disable */
     FIRST_ID = 10,
-    LARGE = 40000,
+    LARGE = 100000,
     HEADER_MAX = 2000,
     RECV_MAX = 512
 };

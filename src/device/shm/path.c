@@ -23,6 +23,9 @@
  * through. */
 #define WHOLE_MOST 16384u
 
+/* Up to here a question first costs more than it gives: see struct path. */
+#define EAGER_BYTES (64u << 10)
+
 void shm_paths_free(struct shm_port *port)
 {
     struct list *item;
@@ -74,6 +77,7 @@ static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint3
         .port = &port->port,
         .endpoint = endpoint,
         .packet_max = (uint32_t)smaller(layout->chunk_bytes, WHOLE_MOST + CACHE_LINE),
+        .eager_bytes = EAGER_BYTES,
         .bulk_max = (uint32_t)smaller(layout->chunk_bytes, PACKET_BODY_MAX),
         .closed = true,
         .local = facts->node == device->bootstrap->node,
