@@ -29,6 +29,7 @@ static void block_begin(struct race *race)
     race->ends = 0;
     race->wanted = RACE_BLOCK + race->active;
     race->busy = 0;
+    race->gaps = 0;
     race->bytes = 0;
 }
 
@@ -131,6 +132,19 @@ static void block_end(struct race *race, uint32_t cost)
     block_begin(race);
 }
 
+static uint32_t cost_of(const struct race *race, uint64_t ticks)
+{
+    return (uint32_t)smaller((ticks << 10) / (race->bytes | 1), UINT32_MAX / 16);
+}
+
+/* This block takes much too long, without the time in which nothing was to be done. */
+static bool has_failed(const struct race *race, uint32_t known)
+{
+    uint64_t ticks = race->busy - race->gaps;
+
+    return ticks > race->patience && cost_of(race, ticks) > (uint64_t)RACE_FAILED * known;
+}
+
 /* The other end, which the other way needs, is not there. In its use that may have been another
  * program that had the processor: it is tried soon, the first time. */
 static void give_up(struct race *race)
@@ -151,8 +165,11 @@ uint32_t race_begin(struct race *race, uint64_t ticks)
 {
     if (race->trial == 0 && race->rest == 0 && race->cost[standing(race)] != 0)
         trial_begin(race);
-    if (race->active++ == 0 && ticks > race->follows)
-        race->since = ticks;
+    if (race->active++ == 0) {
+        race->began = ticks;
+        if (ticks > race->follows)
+            race->since = ticks;
+    }
     return race->turn;
 }
 
@@ -176,18 +193,17 @@ static bool counts(struct race *race, uint32_t ticket)
 void race_end(struct race *race, uint32_t ticket, uint64_t ticks, size_t bytes)
 {
     const uint32_t known = race->cost[standing(race)];
-    uint64_t cost;
 
     race->active--;
     if (counts(race, ticket)) {
         race->busy += ticks - race->since;
+        if (race->began > race->since)
+            race->gaps += race->began - race->since;
         race->bytes += bytes;
-        cost = smaller((race->busy << 10) / (race->bytes | 1), UINT32_MAX / 16);
-        if (race_way(ticket) == RACE_OTHER && known != 0 && race->busy > race->patience &&
-            cost > (uint64_t)RACE_FAILED * known)
+        if (race_way(ticket) == RACE_OTHER && known != 0 && has_failed(race, known))
             give_up(race);
         else if (++race->ends >= race->wanted)
-            block_end(race, (uint32_t)cost);
+            block_end(race, cost_of(race, race->busy));
     }
     race->since = ticks;
     race->follows = ticks + (uint64_t)(bytes >> 10) * RACE_GAP_NS * race->patience /

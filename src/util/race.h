@@ -60,7 +60,9 @@ struct race {
     uint32_t ends, wanted;    /* in this block */
     uint64_t patience;        /* ticks */
     uint64_t follows;         /* work that begins until then follows without a gap that matters */
-    uint64_t since, busy;     /* busy: ticks in this block until `since` */
+    uint64_t since, busy;     /* busy: ticks in this block until `since`, ... */
+    uint64_t gaps;            /* ... with so many between pieces of work */
+    uint64_t began;           /* where nothing was under way */
     uint64_t bytes;           /* of the ends in this block */
 };
 

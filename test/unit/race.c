@@ -111,6 +111,23 @@ static void test_short_gaps_count(void **state)
     assert_in_range(singly(10000), RACE_BLOCK, 1000);
 }
 
+/* What waits for its program between pieces of work works. */
+static void test_gaps_are_no_failure(void **state)
+{
+    (void)state;
+    other = 60;
+    singly(1000);
+    race.rest = RACE_PAUSE_LEAST; /* blocks without a trial */
+    for (unsigned i = 0; i < RACE_BLOCK * RACE_PAUSE_LEAST / 2; i++) {
+        uint32_t ticket = race_begin(&race, now);
+
+        assert_int_equal(race_way(ticket), RACE_OTHER);
+        now += other;
+        race_end(&race, ticket, now, 10 * RACE_PATIENCE_US * KIB);
+        now += 2 * race.patience; /* short for so much */
+    }
+}
+
 static void test_waiting_does_not_count(void **state)
 {
     unsigned others = 0;
@@ -216,6 +233,7 @@ int main(void)
         cmocka_unit_test_setup(test_the_faster_way_is_found, setup),
         cmocka_unit_test_setup(test_the_faster_way_is_found_in_streams, setup),
         cmocka_unit_test_setup(test_short_gaps_count, setup),
+        cmocka_unit_test_setup(test_gaps_are_no_failure, setup),
         cmocka_unit_test_setup(test_waiting_does_not_count, setup),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test_setup(test_a_slow_way_is_tried_rarely, setup),
