@@ -135,7 +135,7 @@ struct path {
     uint32_t ahead_bytes;
     /* Of what is to be fetched, so much may go along meanwhile. */
     uint32_t lead_bytes;
-    /* Largest packet body of what goes in several, see path_piece; less than packet_max: the same. */
+    /* Largest packet body of what goes in several, see path_piece; less than packet_max: that. */
     uint32_t bulk_max;
     /*
      * The destination task's shared heap: its address there, and where it is mapped here. A mapping
