@@ -1,7 +1,7 @@
 /*
  * malloc, calloc, realloc and aligned_alloc of a program, and of its libraries, that fail when its
- * is_refused says so, which stands before this is included; `bytes` is 0 but for malloc. Not under
- * sanitizers, which have the memory.
+ * is_refused says so, which stands before this is included; `bytes` is 0 for calloc and realloc.
+ * Not under sanitizers, which have the memory.
  *
  * lint: not alone
  */
@@ -36,7 +36,7 @@ __attribute__((visibility("default"))) void *realloc(void *memory, size_t bytes)
 
 __attribute__((visibility("default"))) void *aligned_alloc(size_t alignment, size_t bytes)
 {
-    return is_refused(0) ? NULL : __libc_memalign(alignment, bytes);
+    return is_refused(bytes) ? NULL : __libc_memalign(alignment, bytes);
 }
 #else
 #define CAN_REFUSE 0

@@ -198,7 +198,7 @@ static void instance_free(struct instance *instance)
     drop_memory(instance);
     pool_put(&coll->instances, instance);
     if (unlikely(coll->kept != NULL) && list_empty(&coll->lingering)) {
-        flow_memory_free(coll->kept);
+        flow_memory_free(&coll->context->stash, coll->kept);
         coll->kept = NULL;
     }
 }

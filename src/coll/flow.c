@@ -93,12 +93,12 @@ static void give_up(struct machine *machine, pami_result_t result)
     flow->inner->ops->give_up(flow->inner, result);
 }
 
-void flow_memory_free(struct flow_memory *memory)
+void flow_memory_free(struct stash *stash, struct flow_memory *memory)
 {
     while (memory != NULL) {
         struct flow_memory *next = memory->next;
 
-        free(memory);
+        stash_put(stash, memory);
         memory = next;
     }
 }
@@ -109,7 +109,7 @@ static void memory_let_go(struct coll *coll, struct flow_memory *memory)
     struct flow_memory *last = memory;
 
     if (memory == NULL || list_empty(&coll->lingering)) {
-        flow_memory_free(memory);
+        flow_memory_free(&coll->context->stash, memory);
         return;
     }
     while (last->next != NULL)

@@ -25,14 +25,14 @@ struct flow_links {
     uint32_t ahead; /* links of which a few segments are reserved ahead of the other links */
 };
 
-/* What links refer to: a list of pieces that a flow frees at its end. */
+/* What links refer to: a list of blocks of the context that a flow gives back at its end. */
 struct flow_memory {
     struct flow_memory *next;
     size_t bytes;
     _Alignas(64) char data[];
 };
 
-void flow_memory_free(struct flow_memory *memory);
+void flow_memory_free(struct stash *stash, struct flow_memory *memory);
 
 /*
  * In each group all members have the same runs, segment by segment, and say the same about whether

@@ -34,9 +34,9 @@
 
 void *hierarchy_memory(struct build *build, uint64_t bytes)
 {
-    const size_t unit = _Alignof(struct flow_memory);
-    size_t size = (sizeof(struct flow_memory) + bytes + unit - 1) / unit * unit;
-    struct flow_memory *memory = build->error == 0 ? aligned_alloc(unit, size) : NULL;
+    size_t size = sizeof(struct flow_memory) + bytes;
+    struct flow_memory *memory =
+        build->error == 0 ? stash_get(&build->group->context->stash, size) : NULL;
 
     if (memory == NULL) {
         build->error = build->error != 0 ? build->error : -ENOMEM;
@@ -179,7 +179,7 @@ static void drop_links(struct build *build)
     for (uint32_t i = 0; i < build->count; i++)
         for (uint32_t x = 0; x < build->segments[i].count; x++)
             build->segments[i].machine[x]->ops->release(build->segments[i].machine[x]);
-    flow_memory_free(build->memory);
+    flow_memory_free(&build->group->context->stash, build->memory);
 }
 
 struct way hierarchy_way(const struct build *build, uint32_t root)

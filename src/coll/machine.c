@@ -520,7 +520,7 @@ void coll_detach(struct context *context)
     list_remove(&coll->copy.link);
     list_remove(&coll->watch.link);
     engine_drop_all(coll);
-    flow_memory_free(coll->kept);
+    flow_memory_free(&context->stash, coll->kept);
     flight_table_finish(&coll->flights);
     pool_finish(&coll->instances);
     pool_finish(&coll->operations);

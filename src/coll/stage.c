@@ -66,7 +66,7 @@ static bool stages_recv(const struct collective *collective)
 
 void stage_drop(struct instance *instance)
 {
-    free(instance->scratch);
+    stash_put(&instance->coll->context->stash, instance->scratch);
     instance->scratch = NULL;
     instance->scratch_bytes = 0;
 }
@@ -79,7 +79,7 @@ static char *scratch_of(struct instance *instance, size_t bytes)
     if (bytes <= instance->scratch_bytes && bytes >= instance->scratch_bytes / 2)
         return instance->scratch;
     stage_drop(instance);
-    instance->scratch = aligned_alloc(ALIGNMENT, bytes);
+    instance->scratch = stash_get(&instance->coll->context->stash, bytes);
     instance->scratch_bytes = instance->scratch != NULL ? bytes : 0;
     return instance->scratch;
 }

@@ -8,6 +8,7 @@
 
 #include "util/keep.h"
 #include "util/log.h"
+#include "util/option.h"
 
 /* A device's upward call: find the protocol of a packet that arrived. */
 static void deliver(void *arg, const struct packet_header *head, void *body)
@@ -128,6 +129,7 @@ int context_create(struct client_core *core, uint32_t offset, struct context **o
     atomic_init(&context->guard, 0);
     atomic_init(&context->plain_of, &context->plain_of); /* no servers, and no handle */
     list_init(&context->retries);
+    stash_init(&context->stash, core->simulated ? 0 : option_bytes(OPT_SCRATCH_BYTES));
     context_lock_init(&context->lock);
     workqueue_init(&context->work);
     for (size_t i = 0; i < PROTOCOL_COUNT; i++)
@@ -159,6 +161,7 @@ void context_destroy(struct context *context)
     close_ports(context);
     dispatch_table_finish(&context->dispatch);
     completion_queue_finish(&context->completions);
+    stash_finish(&context->stash);
 #ifdef PAMI_MISUSE_CHECKS
     misuse_bury(context);
 #else

@@ -27,6 +27,7 @@
 #include "device/device.h"
 #include "util/cpu.h"
 #include "util/list.h"
+#include "util/stash.h"
 #include "workqueue/workqueue.h"
 
 struct context;
@@ -180,6 +181,7 @@ struct context {
     struct trace *trace; /* NULL: off */
     uint64_t counters[COUNTER_COUNT];
     struct misuse misuse;
+    struct stash stash;                      /* for what is large */
     void (*tended)(struct context *context); /* of floor coll: a part of house-keeping; or NULL */
 
     CACHE_ALIGNED struct context_lock lock;

@@ -29,7 +29,7 @@ static bool need_buffer(struct p2p *p2p, struct receive *receive)
 {
     if (receive->buffer != NULL || receive->data_bytes == 0)
         return true;
-    receive->buffer = malloc(receive->data_bytes);
+    receive->buffer = stash_get(&p2p->context->stash, receive->data_bytes);
     if (receive->buffer == NULL)
         return false;
     if (receive->held)
@@ -241,7 +241,7 @@ static void deliver_collected(struct p2p *p2p, const struct dispatch *row, struc
     receive->data_got = 0;
     if (got != 0)
         receive_take(receive, buffer, got);
-    free(buffer);
+    stash_put(&p2p->context->stash, buffer);
     if (receive->data_got == receive->data_bytes)
         complete(p2p, receive);
     else if (receive->mode != MESSAGE_STREAM && !receive->deferred)

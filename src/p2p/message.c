@@ -347,7 +347,7 @@ void message_resume(struct receive *receive, const struct message_place *place,
         receive_open(receive);
     if (got != 0)
         receive_take(receive, buffer, got);
-    free(buffer);
+    stash_put(&p2p->context->stash, buffer);
     if (receive->data_got == receive->data_bytes)
         receive_finish(p2p, receive, PAMI_SUCCESS);
     else if (receive->mode != MESSAGE_STREAM)

@@ -58,7 +58,7 @@ void receive_free(struct p2p *p2p, struct receive *receive)
     }
     free(receive->header);
     free(receive->text);
-    free(receive->buffer);
+    stash_put(&p2p->context->stash, receive->buffer);
     free(receive->bounce);
     list_remove(&receive->link);
     list_remove(&receive->queue);
