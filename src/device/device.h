@@ -218,6 +218,7 @@ struct transfer {
     void (*done)(struct transfer *, int error);
     bool alone; /* the other end waits for it, and does nothing else meanwhile */
     bool joint; /* the other end may do a part of it: it has a processor */
+    bool given; /* get: of this task's own, and there */
 };
 
 /*

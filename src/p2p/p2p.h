@@ -252,9 +252,8 @@ void p2p_answer_origin(struct p2p *p2p, const struct packet_header *head);
 /* Data up to this goes along with the message. */
 static inline size_t p2p_eager_bytes(const struct p2p *p2p, const struct path *path)
 {
-    return path->eager_bytes > p2p->rendezvous_bytes && !p2p->rendezvous_chosen
-               ? path->eager_bytes
-               : p2p->rendezvous_bytes;
+    return path->eager_bytes != 0 && !p2p->rendezvous_chosen ? path->eager_bytes
+                                                             : p2p->rendezvous_bytes;
 }
 
 /* Tasks need not take turns: whoever is asked for something is running. */

@@ -112,6 +112,24 @@ static void get_done(struct transfer *transfer, int error)
     }
 }
 
+/* What this context sends to itself, and not only somebody's packet that says so. */
+static bool is_own(const struct receive *receive)
+{
+    const struct context *context = receive->context;
+    const struct operation *operation;
+    const struct send *send;
+
+    if (likely(receive->peer->endpoint != context->endpoint))
+        return false;
+    operation = handle_find(&context->p2p->handles, receive->answer);
+    if (operation == NULL || operation->kind != OPERATION_OUTGOING ||
+        operation->peer != receive->peer || !send_is(operation))
+        return false;
+    send = container_of(operation, const struct send, op);
+    return send->mode == MESSAGE_PULL && (uintptr_t)send->data == receive->address &&
+           send->data_bytes == receive->data_bytes;
+}
+
 /* Into `to`, of what all the sender's memory is, or of what was exposed for this message alone. */
 static int fetch(struct receive *receive, char *to, size_t bytes, size_t *moved)
 {
@@ -126,6 +144,7 @@ static int fetch(struct receive *receive, char *to, size_t bytes, size_t *moved)
 
     receive->transfer.done = get_done;
     receive->transfer.joint = p2p_has_processors(receive->context->p2p);
+    receive->transfer.given = is_own(receive);
     if (receive->exposure.id == 0)
         return path->port->ops->get(path, to, access.remote, bytes, moved, &receive->transfer);
     return path->port->ops->remote(path, &access, &receive->transfer);

@@ -10,7 +10,7 @@
 enum {
     ID = 1,
     MESSAGES = 6, /* more than there are chunks for */
-    BYTES = 20000
+    BYTES = 8000  /* not asked for first */
 };
 
 static struct job job;

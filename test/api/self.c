@@ -24,7 +24,7 @@ static struct job job;
 static unsigned char *source;
 static size_t arrived, landed, done_local, done_remote;
 
-static const size_t sizes[] = {0, 1, 100, 512, 513, 5000, 32768, 32769, LARGE};
+static const size_t sizes[] = {0, 1, 100, 512, 513, 5000, 8192, 8193, 32769, 65537, LARGE};
 
 static void on_landed(pami_context_t context, void *cookie, pami_result_t result)
 {

@@ -23,8 +23,10 @@
  * through. */
 #define WHOLE_MOST 16384u
 
-/* Up to here a question first costs more than it gives: see struct path. */
+/* Up to here a question first costs more than it gives, see struct path: in a message to another
+ * context, and in one to the same, which has the answer at once and then makes one copy. */
 #define EAGER_BYTES (64u << 10)
+#define EAGER_OWN_BYTES (8u << 10)
 
 void shm_paths_free(struct shm_port *port)
 {
@@ -77,7 +79,7 @@ static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint3
         .port = &port->port,
         .endpoint = endpoint,
         .packet_max = (uint32_t)smaller(layout->chunk_bytes, WHOLE_MOST + CACHE_LINE),
-        .eager_bytes = EAGER_BYTES,
+        .eager_bytes = endpoint == port->port.params.endpoint ? EAGER_OWN_BYTES : EAGER_BYTES,
         .bulk_max = (uint32_t)smaller(layout->chunk_bytes, PACKET_BODY_MAX),
         .closed = true,
         .local = facts->node == device->bootstrap->node,
