@@ -17,6 +17,7 @@
  * Run: tasks=7 args="--seed 9" env="PAMI_YIELD=never PAMI_COLL_SHARED_TREE=3 PAMI_COLL_ASK=1ms"
  * Run: tasks=5,8 args="--seed 10" env="PAMI_COLL_SHARED_RELAY=64" timeout=60
  * Run: tasks=7 args="--seed 8" env="PAMI_YIELD=never PAMI_COLL_SHARED_TREE=3" timeout=60
+ * Run: tasks=2 args="--seed 1" env="PAMI_COLL_SHARED_DIRECT=1 PAMI_COLL_SHARED_BUFFER=4K"
  */
 #include <pthread.h>
 

@@ -8,6 +8,7 @@
  * Run: tasks=2,5,8 args="--victim first" timeout=120
  * Run: tasks=3,8 args="--victim middle" timeout=120
  * Run: tasks=5 args="--victim middle" env="PAMI_COLL_SHARED_RELAY=64" timeout=120
+ * Run: tasks=2 args="--victim first" env="PAMI_YIELD=never PAMI_COLL_SHARED_DIRECT=64K" timeout=120
  */
 #include "api/coll.h"
 

@@ -465,7 +465,7 @@ static void by_threads(void **unused)
     }
 }
 
-/* ---- the first member tries slots, where all could reach each other ---- */
+/* ---- slots are tried, where all could reach each other ---- */
 
 static unsigned copies;
 
@@ -476,13 +476,12 @@ static int copy_counted(const struct arena *arena, uint32_t member, bool put, vo
     return copy_between(arena, member, put, near, far, bytes);
 }
 
-static void races_of(enum shared_kind kind)
+static void races_of(enum shared_kind kind, uint32_t size)
 {
     enum {
-        MEMBERS = 3,
         RUNS = 30
     };
-    static struct operation operation[MEMBERS];
+    static struct operation operation[MEMBERS_MAX];
     static struct team team;
     struct plan plan = {.call = {.kind = kind, .bytes = 3 * (uint64_t)BUFFER, .unit = 1}};
     unsigned direct = 0;
@@ -491,20 +490,20 @@ static void races_of(enum shared_kind kind)
     plan.call.op = plan.sums ? PAMI_DATA_SUM : NULL;
     plan.call.element = TYPE_KIND_UNSIGNED_CHAR;
     seed_now = 1;
-    team_open(&team, MEMBERS, 4, false);
+    team_open(&team, size, 4, false);
     team_reach(&team);
-    for (uint32_t rank = 0; rank < MEMBERS; rank++)
+    for (uint32_t rank = 0; rank < size; rank++)
         team.member[rank].arena.copy = copy_counted;
     for (int i = 0; i < RUNS; i++) {
         copies = 0;
-        for (uint32_t rank = 0; rank < MEMBERS; rank++) {
-            operation_fill(&operation[rank], &plan, rank, MEMBERS);
+        for (uint32_t rank = 0; rank < size; rank++) {
+            operation_fill(&operation[rank], &plan, rank, size);
             operation_start_at(&operation[rank], &team.member[rank], &plan, (uint64_t)i);
         }
-        pass_often(&team, 0, MEMBERS);
-        for (uint32_t rank = 0; rank < MEMBERS; rank++) {
+        pass_often(&team, 0, size);
+        for (uint32_t rank = 0; rank < size; rank++) {
             assert_true(operation[rank].complete);
-            operation_check(&operation[rank], &plan, rank, MEMBERS);
+            operation_check(&operation[rank], &plan, rank, size);
         }
         direct += copies != 0;
     }
@@ -516,9 +515,12 @@ static void races_of(enum shared_kind kind)
 static void racing(void **unused)
 {
     (void)unused;
-    races_of(SHARED_ALLREDUCE);
-    races_of(SHARED_ALLGATHER);
-    races_of(SHARED_ALLTOALL);
+    races_of(SHARED_ALLREDUCE, 3);
+    races_of(SHARED_ALLGATHER, 3);
+    races_of(SHARED_ALLTOALL, 3);
+    races_of(SHARED_BROADCAST, 2);
+    races_of(SHARED_GATHER, 2);
+    races_of(SHARED_SCATTER, 2);
 }
 
 int main(int argc, char **argv)

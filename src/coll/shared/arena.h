@@ -98,6 +98,7 @@ struct arena_direct {
         struct {                   /* STAGE */
             _Atomic uint64_t busy; /* this member writes to another's memory */
             _Atomic uint64_t shut; /* tick + 1: nobody may write to its memory any more */
+            _Atomic uint64_t next; /* the first member's: the piece that is taken next, by any */
         };
     };
 };

@@ -4,16 +4,17 @@
  *
  * With its POST stamp a member says where its buffers are. When all have, each writes its blocks
  * into the others' memory; in an all-reduce each combines an equal part of all operands, which it
- * reads, and writes the result to the others. Its STAGE stamp says that it has, and how it went;
- * with those of all the collective is complete.
+ * reads, and writes the result to the others. Of a broadcast, gather or scatter of two members both
+ * copy what goes from one to the other, piece by piece, whoever comes to the next one first. Its
+ * STAGE stamp says that it has, and how it went; with those of all the collective is complete.
  *
  * Where a member cannot do that (types with gaps, no single copy), or a copy fails, all of them go
  * through the slots instead, in the same tick: contributions are as they were. Those to an
  * all-reduce in place are not, and if its memory is such that it may fail, slots are used at once.
  *
- * The first member may as well say that it cannot because slots have turned out faster, as where
- * system calls are slow (an AMD EPYC, 1 MiB, us, always direct and now: all-reduce 121 and 97,
- * allgather 124 and 100, alltoall 126 and 107).
+ * One member, the first or who gets the data, may as well say that it cannot because slots have
+ * turned out faster, as where system calls are slow (an AMD EPYC, 1 MiB, us, always direct and now:
+ * all-reduce 121 and 97, allgather 124 and 100, alltoall 126 and 107).
  *
  * A member that ends with an error before the others must not be written to any more. It shuts its
  * memory for the tick, then waits until nobody is in the middle of a copy; a writer says that it
@@ -29,7 +30,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "coll/gone.h"
 #include "coll/shared/tick.h"
@@ -38,11 +38,7 @@
 #include "util/probe.h"
 #include "util/yield.h"
 
-/* Copied in one look. */
-#define PIECE ((uint64_t)512 << 10)
-
-/* Kinds of collectives, and classes of sizes, that race. */
-#define RACE_KINDS 3u
+/* Classes of sizes that race. */
 #define RACE_SIZES 4u
 
 /* Whoever copies for longer is dead, and its copy is over. */
@@ -57,12 +53,6 @@ enum {
     FAILED
 };
 
-static struct arena_direct *line_of(const struct shared_machine *machine, enum arena_kind kind,
-                                    uint32_t member)
-{
-    return &arena_line(machine->arena, kind, machine->tick, member)->direct;
-}
-
 /* ---- whether, and where ---- */
 
 bool shared_is_direct(const struct shared_machine *machine)
@@ -73,6 +63,8 @@ bool shared_is_direct(const struct shared_machine *machine)
     if (arena->direct_bytes == 0 || call->bytes < arena->direct_bytes || arena->crowded ||
         arena->size == 1 || machine->segments == 1 || call->block_bytes != NULL)
         return false;
+    if (shared_is_one_way(call->kind))
+        return arena->size == 2;
     return call->kind == SHARED_ALLGATHER || call->kind == SHARED_ALLTOALL ||
            (call->kind == SHARED_ALLREDUCE && !operator_is_user(call->op) &&
             !operator_is_copy(call->op));
@@ -92,16 +84,37 @@ static bool reaches_all(const struct arena *arena)
     return true;
 }
 
+/* Its buffers are where the others can find the blocks. */
+static bool has_places(const struct shared_machine *machine)
+{
+    const struct shared_call *call = &machine->call;
+    bool root = machine->arena->rank == call->root;
+    bool sends = call->kind != SHARED_SCATTER || root;
+    bool receives = call->kind != SHARED_GATHER || root;
+
+    if ((sends && !shared_is_plain(&call->send)) || (receives && !shared_is_plain(&call->recv)))
+        return false;
+    switch (call->kind) {
+    case SHARED_ALLGATHER:
+        return is_row(&call->recv, call->bytes);
+    case SHARED_ALLTOALL:
+        return is_row(&call->recv, call->bytes) && !call->in_place;
+    case SHARED_GATHER:
+        return !receives || is_row(&call->recv, call->bytes);
+    case SHARED_SCATTER:
+        return !sends || is_row(&call->send, call->bytes);
+    default:
+        return true;
+    }
+}
+
 static uint64_t what_it_can(const struct shared_machine *machine)
 {
     const struct shared_call *call = &machine->call;
-    bool blocks = call->kind != SHARED_ALLREDUCE;
 
-    if (!shared_is_plain(&call->send) || !shared_is_plain(&call->recv) ||
-        (blocks && !is_row(&call->recv, call->bytes)) ||
-        (call->kind == SHARED_ALLTOALL && call->in_place) || !reaches_all(machine->arena))
+    if (!has_places(machine) || !reaches_all(machine->arena))
         return CANNOT;
-    if (blocks || !call->in_place)
+    if (call->kind != SHARED_ALLREDUCE || !call->in_place)
         return CAN;
     return probe_writable((void *)((uintptr_t)shared_data_at(&call->recv, 0, 0) & ~(uintptr_t)3))
                ? CAN_IN_PLACE
@@ -112,26 +125,27 @@ static uint64_t what_it_can(const struct shared_machine *machine)
  * within a factor of four. */
 static struct race *race_of(struct arena *arena, const struct shared_call *call)
 {
-    size_t kind = call->kind == SHARED_ALLREDUCE ? 0 : call->kind == SHARED_ALLGATHER ? 1 : 2;
     size_t size = race_size(call->bytes, 4 * arena->direct_bytes, RACE_SIZES);
     struct race *race;
 
     if (arena->races == NULL)
-        arena->races = calloc(RACE_KINDS * RACE_SIZES, sizeof(*arena->races));
+        arena->races = calloc(SHARED_KINDS * RACE_SIZES, sizeof(*arena->races));
     if (arena->races == NULL)
         return NULL;
-    race = &arena->races[kind * RACE_SIZES + size];
+    race = &arena->races[call->kind * RACE_SIZES + size];
     if (!race_is_known(race))
         race_init(race, NULL);
     return race;
 }
 
-/* The first member decides that slots are to be used, though all could reach each other. */
+/* One member decides that slots are to be used, though all could reach each other: who gets the
+ * data, as the other one may be done with its slots long before. */
 static bool prefers_slots(struct shared_machine *machine)
 {
     struct arena *arena = machine->arena;
+    uint32_t decides = shared_is_one_way(machine->call.kind) ? shared_taker(&machine->call) : 0;
 
-    if (arena->rank != 0 || !arena->shared->races)
+    if (arena->rank != decides || !arena->shared->races)
         return false;
     arena->race = race_of(arena, &machine->call);
     if (arena->race == NULL)
@@ -162,13 +176,14 @@ static void offer(struct shared_machine *machine)
 {
     const struct shared_call *call = &machine->call;
     struct arena *arena = machine->arena;
-    struct arena_direct *own = line_of(machine, LINE_POST, arena->rank);
-    struct arena_direct *later = line_of(machine, LINE_STAGE, arena->rank);
+    struct arena_direct *own = shared_direct_line(machine, LINE_POST, arena->rank);
+    struct arena_direct *later = shared_direct_line(machine, LINE_STAGE, arena->rank);
     uint64_t state = what_it_can(machine);
 
     /* They hold what an earlier collective has left there, for who sees the stamp. */
     atomic_store_explicit(&later->busy, 0, memory_order_relaxed);
     atomic_store_explicit(&later->shut, 0, memory_order_relaxed);
+    atomic_store_explicit(&later->next, 0, memory_order_relaxed);
     if (state != CANNOT && prefers_slots(machine))
         state = CANNOT;
     own->bytes = call->bytes;
@@ -180,6 +195,15 @@ static void offer(struct shared_machine *machine)
     arena->line_used[arena_place(arena, machine->tick)] = machine->tick + 1;
     stamp(machine, LINE_POST, state);
     machine->posted = 1;
+}
+
+/* Who takes data may run something else, that needs no stamp of its own and has failed. */
+static bool has_failed(const struct shared_machine *machine, enum arena_kind kind, uint32_t member)
+{
+    const struct arena_line *done = arena_done(machine->arena, member);
+
+    return kind == LINE_POST && shared_is_one_way(machine->call.kind) &&
+           atomic_load_explicit(&done->count, memory_order_acquire) > machine->tick;
 }
 
 /* The member has not stamped its line. */
@@ -196,11 +220,16 @@ static bool all_have(struct shared_machine *machine, enum arena_kind kind)
     bool missing = false;
 
     for (uint32_t i = 0; i < arena->size; i++) {
+        bool failed = has_failed(machine, kind, i); /* before its stamp is looked at */
+
         if (i == arena->rank || !is_missing(machine, kind, i))
             continue;
         missing = true;
-        if (likely(!arena->lost))
+        if (likely(!arena->lost)) {
+            if (unlikely(failed))
+                shared_disagree(machine, 0);
             break;
+        }
         arena->stranded = arena->stranded || arena->left[i];
     }
     return !missing && machine->failure == PAMI_SUCCESS;
@@ -215,22 +244,7 @@ bool shared_direct_misses(const struct shared_machine *machine, uint32_t member)
            atomic_load_explicit(&line->count, memory_order_acquire) != machine->stamp;
 }
 
-/* ---- copies ---- */
-
-static int write_to(const struct shared_machine *machine, uint32_t member, char *from, uint64_t to,
-                    uint64_t bytes)
-{
-    const struct arena *arena = machine->arena;
-    struct arena_direct *own = line_of(machine, LINE_STAGE, arena->rank);
-    struct arena_direct *other = line_of(machine, LINE_STAGE, member);
-    int error = -EPIPE;
-
-    atomic_store(&own->busy, 1);
-    if (atomic_load(&other->shut) != machine->tick + 1)
-        error = arena->copy(arena, member, true, from, to, bytes);
-    atomic_store(&own->busy, 0);
-    return error;
-}
+/* ---- the end of those that fail ---- */
 
 /* Who has not offered its memory writes to none: what is there is an earlier collective's. Nor does
  * who has gone, maybe in the middle of a copy. */
@@ -241,7 +255,7 @@ static bool is_busy(const struct shared_machine *machine, uint32_t member)
 
     if (unlikely(arena->lost) && arena->left[member])
         return false;
-    return atomic_load(&line_of(machine, LINE_STAGE, member)->busy) != 0 &&
+    return atomic_load(&shared_direct_line(machine, LINE_STAGE, member)->busy) != 0 &&
            atomic_load_explicit(&line->count, memory_order_acquire) == machine->stamp;
 }
 
@@ -253,120 +267,11 @@ void shared_revoke(const struct shared_machine *machine)
 
     if (machine->way != DIRECT || machine->posted == 0 || arena->state != ARENA_READY)
         return;
-    atomic_store(&line_of(machine, LINE_STAGE, arena->rank)->shut, machine->tick + 1);
+    atomic_store(&shared_direct_line(machine, LINE_STAGE, arena->rank)->shut, machine->tick + 1);
     until = clock_ticks() + REVOKE_US * clock_ticks_per_us();
     for (uint32_t i = 0; i < arena->size; i++)
         while (is_busy(machine, i) && clock_ticks() < until)
             yield_again(tries++);
-}
-
-/* ---- allgather, alltoall: pieces of the own block to oneself, to the next member, ... ---- */
-
-static uint64_t pieces_of(uint64_t bytes, uint64_t piece)
-{
-    return (bytes + piece - 1) / piece;
-}
-
-static int move_block(const struct shared_machine *machine)
-{
-    const struct shared_call *call = &machine->call;
-    const struct arena *arena = machine->arena;
-    uint64_t each = pieces_of(call->bytes, PIECE), at = machine->taken % each * PIECE;
-    uint32_t member = (uint32_t)((arena->rank + machine->taken / each) % arena->size);
-    uint64_t bytes = shared_piece(call->bytes, at, PIECE), target;
-    char *from = shared_data_at(&call->send, call->kind == SHARED_ALLTOALL ? member : 0, at);
-
-    if (member == arena->rank) {
-        if (!call->in_place)
-            memcpy(shared_data_at(&call->recv, member, at), from, bytes);
-        return 0;
-    }
-    target = line_of(machine, LINE_POST, member)->recv + arena->rank * call->bytes + at;
-    return write_to(machine, member, from, target, bytes);
-}
-
-/* ---- allreduce: pieces of the own part ---- */
-
-static uint64_t part_of(const struct shared_machine *machine)
-{
-    const struct shared_call *call = &machine->call;
-    uint64_t part = (call->bytes - 1) / machine->arena->size + CACHE_LINE;
-
-    part &= ~(uint64_t)(CACHE_LINE - 1);
-    return (part + call->unit - 1) / call->unit * call->unit;
-}
-
-static uint64_t whole_units(const struct shared_machine *machine, uint64_t bytes)
-{
-    return bytes - bytes % machine->call.unit;
-}
-
-/* The operand of a member, by way of memory that stays in the cache. */
-static int combine_operand(const struct shared_machine *machine, uint32_t member, char *into,
-                           uint64_t from, uint64_t bytes)
-{
-    const struct arena *arena = machine->arena;
-    const struct shared_call *call = &machine->call;
-    uint64_t room = whole_units(machine, arena->shared->wide_most);
-    int error = 0;
-
-    for (uint64_t at = 0; at < bytes && error == 0; at += room) {
-        uint64_t some = shared_piece(bytes, at, room);
-
-        error = arena->copy(arena, member, false, arena->shared->scratch[0], from + at, some);
-        if (error == 0)
-            operator_apply(call->op, call->element, into + at, arena->shared->scratch[0], some);
-    }
-    return error;
-}
-
-/* That of the next member is read to where the result has to be, unless the own one is there. */
-static int combine_piece(const struct shared_machine *machine, char *into, uint64_t start,
-                         uint64_t bytes)
-{
-    const struct arena *arena = machine->arena;
-    const struct shared_call *call = &machine->call;
-    uint32_t next = (arena->rank + 1) % arena->size;
-    uint32_t done = call->in_place ? 1 : 2;
-    int error = 0;
-
-    if (!call->in_place) {
-        error = arena->copy(arena, next, false, into,
-                            line_of(machine, LINE_POST, next)->send + start, bytes);
-        if (error == 0)
-            operator_apply(call->op, call->element, into, shared_data_at(&call->send, 0, start),
-                           bytes);
-    }
-    for (uint32_t i = done; i < arena->size && error == 0; i++) {
-        uint32_t member = (arena->rank + i) % arena->size;
-
-        error = combine_operand(machine, member, into,
-                                line_of(machine, LINE_POST, member)->send + start, bytes);
-    }
-    return error;
-}
-
-static int move_part(const struct shared_machine *machine)
-{
-    const struct arena *arena = machine->arena;
-    const struct shared_call *call = &machine->call;
-    uint64_t part = part_of(machine), piece = whole_units(machine, PIECE);
-    uint64_t at = machine->taken * piece, start = arena->rank * part + at;
-    uint64_t bytes = shared_piece(shared_piece(call->bytes, arena->rank * part, part), at, piece);
-    char *into;
-    int error;
-
-    if (bytes == 0)
-        return 0;
-    into = shared_data_at(&call->recv, 0, start);
-    error = combine_piece(machine, into, start, bytes);
-    for (uint32_t i = 1; i < arena->size && error == 0; i++) {
-        uint32_t member = (arena->rank + i) % arena->size;
-
-        error = write_to(machine, member, into, line_of(machine, LINE_POST, member)->recv + start,
-                         bytes);
-    }
-    return error;
 }
 
 /* ---- running ---- */
@@ -384,7 +289,7 @@ static bool begin(struct shared_machine *machine)
     bool all_can = true;
 
     for (uint32_t i = 0; i < arena->size; i++) {
-        const struct arena_direct *posted = line_of(machine, LINE_POST, i);
+        const struct arena_direct *posted = shared_direct_line(machine, LINE_POST, i);
 
         if (posted->stamp != machine->stamp || posted->bytes != machine->call.bytes) {
             machine->failure = PAMI_INVAL;
@@ -398,16 +303,13 @@ static bool begin(struct shared_machine *machine)
         through_slots(machine);
         return false;
     }
-    if (machine->call.kind == SHARED_ALLREDUCE)
-        machine->pieces = pieces_of(part_of(machine), whole_units(machine, PIECE));
-    else
-        machine->pieces = arena->size * pieces_of(machine->call.bytes, PIECE);
+    machine->pieces = shared_direct_pieces(machine);
     return true;
 }
 
 static void move(struct shared_machine *machine)
 {
-    int error = machine->call.kind == SHARED_ALLREDUCE ? move_part(machine) : move_block(machine);
+    int error = shared_direct_move(machine);
 
     machine->taken = error == 0 ? machine->taken + 1 : machine->pieces;
     if (unlikely(error != 0))
@@ -423,8 +325,9 @@ static void end(struct shared_machine *machine)
     bool failed = false, overwritten = false;
 
     for (uint32_t i = 0; i < arena->size; i++) {
-        failed = failed || line_of(machine, LINE_STAGE, i)->state != DONE;
-        overwritten = overwritten || line_of(machine, LINE_POST, i)->state == CAN_IN_PLACE;
+        failed = failed || shared_direct_line(machine, LINE_STAGE, i)->state != DONE;
+        overwritten =
+            overwritten || shared_direct_line(machine, LINE_POST, i)->state == CAN_IN_PLACE;
     }
     if (failed && overwritten) {
         machine->failure = PAMI_ERROR;

@@ -134,4 +134,30 @@ void shared_race_ends(struct arena *arena, size_t bytes);
 /* Before a machine ends without the others: from here on none of them writes to its buffers. */
 void shared_revoke(const struct shared_machine *machine);
 
+static inline struct arena_direct *shared_direct_line(const struct shared_machine *machine,
+                                                      enum arena_kind kind, uint32_t member)
+{
+    return &arena_line(machine->arena, kind, machine->tick, member)->direct;
+}
+
+/* From one of two members to the other. */
+static inline bool shared_is_one_way(enum shared_kind kind)
+{
+    return kind == SHARED_BROADCAST || kind == SHARED_GATHER || kind == SHARED_SCATTER;
+}
+
+/* Who gets data that goes one way. */
+static inline uint32_t shared_taker(const struct shared_call *call)
+{
+    return call->kind == SHARED_GATHER ? call->root : 1 - call->root;
+}
+
+/* ---- direct_move.c ---- */
+
+/* How many copies a member makes. */
+uint64_t shared_direct_pieces(const struct shared_machine *machine);
+
+/* The next one: 0 or a negative errno. */
+int shared_direct_move(struct shared_machine *machine);
+
 #endif
