@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "coll/am.h"
+#include "coll/arguments.h"
 #include "coll/coll.h"
 #include "type/type.h"
 #include "util/error.h"
@@ -139,7 +140,8 @@ static pami_result_t check_arguments(const struct am *am, const struct group *gr
                          a->header_bytes);
     if (type == NULL)
         return error_set(PAMI_INVAL, "PAMI_Collective: %s: not a complete type", a->names[2]);
-    if (__builtin_mul_overflow(type_data_size(type), a->count, &bytes))
+    if (__builtin_mul_overflow(type_data_size(type), a->count, &bytes) ||
+        bytes > BYTES_MAX / group->size)
         return error_set(PAMI_INVAL, "PAMI_Collective: %scount: %zu instances are too many",
                          a->names[2], a->count);
     if (a->buffer == NULL && bytes != 0 && type_is_contiguous(type))

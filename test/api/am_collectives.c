@@ -517,6 +517,7 @@ static void refuse(void)
     pami_xfer_t xfer = xfer_of(listed.algorithm[0], on_finished);
     pami_dispatch_callback_function fn = {.ambroadcast = NULL};
     pami_collective_hint_t hints = {0};
+    const size_t impossible[] = {SIZE_MAX, SIZE_MAX - 8, SIZE_MAX / 2, ((size_t)1 << 62) + 1};
 
     xfer.cmd.xfer_ambroadcast = (pami_ambroadcast_t){.dispatch = 4711, .stype = PAMI_TYPE_BYTE};
     CHECK_REFUSED(PAMI_Collective(job.context[0], &xfer), PAMI_INVAL, "dispatch");
@@ -528,6 +529,13 @@ static void refuse(void)
     CHECK_REFUSED(PAMI_Collective(job.context[0], &xfer), PAMI_INVAL, "sndbuf");
     xfer.cmd.xfer_ambroadcast = (pami_ambroadcast_t){.dispatch = ID_ONE, .stypecount = 1};
     CHECK_REFUSED(PAMI_Collective(job.context[0], &xfer), PAMI_INVAL, "type");
+    for (size_t i = 0; i < sizeof impossible / sizeof impossible[0]; i++) {
+        xfer.cmd.xfer_ambroadcast = (pami_ambroadcast_t){.dispatch = ID_ONE,
+                                                         .sndbuf = &hints,
+                                                         .stype = PAMI_TYPE_BYTE,
+                                                         .stypecount = impossible[i]};
+        CHECK_REFUSED(PAMI_Collective(job.context[0], &xfer), PAMI_INVAL, "stypecount");
+    }
     CHECK_REFUSED(
         PAMI_AMCollective_dispatch_set(job.context[0], listed.algorithm[0], 1, fn, NULL, hints),
         PAMI_INVAL, "fn");
