@@ -12,7 +12,8 @@
 /* What the three calls have in common. */
 struct call {
     const char *function;
-    const char *list; /* name of the argument with the members */
+    const char *list;   /* name of the argument with the members, ... */
+    const char *offset; /* ... and of that which names their contexts */
     pami_client_t client_handle;
     pami_configuration_t *configuration;
     size_t num_configs;
@@ -250,9 +251,7 @@ static pami_result_t check_members(const struct call *call, const struct geometr
     for (uint32_t offset = call->contexts; offset < ENDPOINT_OFFSETS_MAX; offset++)
         if (topology_rank(topology, endpoint_make(own, offset)) != TOPOLOGY_NO_RANK)
             return error_set(PAMI_INVAL, "%s: %s: offset %u, but this task has %u contexts",
-                             call->function,
-                             topology->kind == TOPOLOGY_STRIDE ? "context_offset" : call->list,
-                             offset, call->contexts);
+                             call->function, call->offset, offset, call->contexts);
     if (call->parent == NULL || call->parent->is_world)
         return PAMI_SUCCESS;
     for (uint32_t i = 0; i < geometry->task_count; i++) {
@@ -380,6 +379,7 @@ pami_result_t PAMI_Geometry_create_taskrange(pami_client_t client, size_t contex
     struct call call = {
         .function = "PAMI_Geometry_create_taskrange",
         .list = "task_slices",
+        .offset = "context_offset",
         .client_handle = client,
         .configuration = configuration,
         .num_configs = num_configs,
@@ -410,6 +410,7 @@ pami_result_t PAMI_Geometry_create_tasklist(pami_client_t client, size_t context
     struct call call = {
         .function = "PAMI_Geometry_create_tasklist",
         .list = "tasks",
+        .offset = "context_offset",
         .client_handle = client,
         .configuration = configuration,
         .num_configs = num_configs,
@@ -440,6 +441,7 @@ pami_result_t PAMI_Geometry_create_endpointlist(pami_client_t client,
     struct call call = {
         .function = "PAMI_Geometry_create_endpointlist",
         .list = "endpoints",
+        .offset = "endpoints",
         .client_handle = client,
         .configuration = configuration,
         .num_configs = num_configs,
