@@ -474,6 +474,9 @@ static pami_result_t send_request(struct request_call *call, const pami_send_imm
     if (unlikely(has_null(&from->header) || has_null(&from->data)))
         return error_set(PAMI_INVAL, "%s: header or data: NULL, with a length that is not 0",
                          call->function);
+    if (unlikely(from->header.iov_len > UINT32_MAX / 2 || from->data.iov_len > MESSAGE_BYTES_MAX))
+        return error_set(PAMI_INVAL, "%s: data: %zu bytes and a header of %zu are too many",
+                         call->function, from->data.iov_len, from->header.iov_len);
     request = request_new(call->lane, call->kind);
     if (request == NULL)
         return request_no_memory(call);
@@ -543,8 +546,9 @@ send_immediate_otherwise(pamix_servers_t servers, pami_context_t context,
     total = parameters->header.iov_len + parameters->data.iov_len;
     if (unlikely(total > call.servers->core->send_immediate_max ||
                  total < parameters->data.iov_len))
-        return error_set(PAMI_INVAL, "%s: data: %zu bytes with the header, more than %zu",
-                         call.function, total, call.servers->core->send_immediate_max);
+        return error_set(PAMI_INVAL, "%s: data: %zu bytes and a header of %zu, more than %zu",
+                         call.function, parameters->data.iov_len, parameters->header.iov_len,
+                         call.servers->core->send_immediate_max);
     call.bytes = total;
     call.dest = parameters->dest;
     if (!request_choose(&call, &server))

@@ -543,6 +543,23 @@ static void unregistered(void)
     }
 }
 
+/* Headers that no message has; with the data some have a small sum. */
+static void impossible(void)
+{
+    const size_t sizes[] = {SIZE_MAX - 3, SIZE_MAX, (size_t)1 << 63, (size_t)1 << 32};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        pami_send_t message = {
+            .send = test_message(job_endpoint(&job, job.task, 0), MESSAGE_ID, pattern, sizes[i],
+                                 pattern, 8),
+        };
+
+        CHECK_RESULT(TEST_CALL(PAMIX_Servers_send(servers, job.context[0], &message, 0)),
+                     PAMI_INVAL);
+        CHECK(strstr(test_text(), "header") != NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     pthread_t thread[THREADS_MAX];
@@ -577,6 +594,7 @@ int main(int argc, char **argv)
         CHECK(pthread_join(thread[i], NULL) == 0);
     failure();
     unregistered();
+    impossible();
     CHECK_RESULT(PAMIX_Servers_destroy(&servers), PAMI_EAGAIN);
     servers_end(&job, &servers);
     rma_close(&job);
