@@ -404,6 +404,8 @@ transfer_otherwise(pamix_servers_t servers, pami_context_t context, const void *
     result = begin(&call, servers, context, rma, flags);
     if (unlikely(result != PAMI_SUCCESS))
         return result;
+    if (unlikely(rma->bytes > MESSAGE_BYTES_MAX))
+        return error_set(PAMI_INVAL, "%s: bytes: %zu are too many", call.function, rma->bytes);
     call.bytes = rma->bytes;
     call.dest = rma->dest;
     if (!request_choose(&call, &server))
