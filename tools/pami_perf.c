@@ -369,17 +369,15 @@ static int printed(void)
     return 1;
 }
 
-/* A number with K, M or G; 0: not one. */
+/* A number with K, M or G, up to 1024G; 0: not one. */
 static size_t read_bytes(const char *text, char **end)
 {
     unsigned long long number = strtoull(text, end, 10);
     const char *suffix = **end != '\0' ? strchr("KMG", **end) : NULL;
+    long shift = suffix != NULL ? 10 * (suffix - "KMG" + 1) : 0;
 
-    if (suffix != NULL) {
-        number <<= 10 * (suffix - "KMG" + 1);
-        ++*end;
-    }
-    return number <= (unsigned long long)1 << 40 ? (size_t)number : 0;
+    *end += suffix != NULL;
+    return number <= (unsigned long long)1 << (40 - shift) ? (size_t)number << shift : 0;
 }
 
 static bool read_seconds(const char *text)

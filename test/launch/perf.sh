@@ -35,8 +35,8 @@ env "$(head -n 1 <<<"$settings")" "$BUILD/bin/pami_info" --options | grep -A1 RN
 status=0
 "$perf" --bytes 8-8 2>/dev/null || status=$?
 [ "$status" = 1 ] || fail "one task: status $status"
-for wrong in --nonsense '--bytes' '--bytes 0' '--bytes 8-4' '--bytes 8x' '--seconds 0' \
-    '--seconds nan' '--seconds inf' '--seconds 1e400' '--seconds 1x' '--seconds'; do
+for wrong in --nonsense '--bytes' '--bytes 0' '--bytes 8-4' '--bytes 8x' '--bytes 17179869185G' \
+    '--seconds 0' '--seconds nan' '--seconds inf' '--seconds 1e400' '--seconds 1x' '--seconds'; do
     status=0
     # shellcheck disable=SC2086
     output=$("$perf" $wrong 2>&1) || status=$?
