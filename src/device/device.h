@@ -119,6 +119,7 @@ struct path {
     bool single_copy;    /* get and put reach any memory of the destination's task */
     bool unwatched;      /* ... and no tool here minds if others write to this task's memory */
     bool may_push;       /* ... but packets may be faster */
+    bool own;            /* the destination is the port's context itself: nothing need be moved */
     bool closed;         /* the destination has left for good; am answers -EPIPE */
     /*
      * The destination's number of lives, and as of when the path was opened; NULL: not told. When
@@ -218,7 +219,6 @@ struct transfer {
     void (*done)(struct transfer *, int error);
     bool alone; /* the other end waits for it, and does nothing else meanwhile */
     bool joint; /* the other end may do a part of it: it has a processor */
-    bool given; /* get: of this task's own, and there */
 };
 
 /*

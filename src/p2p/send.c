@@ -14,6 +14,10 @@
  * memory. */
 #define COPY_ALWAYS_BYTES 512u
 
+/* More than this is copied once, from where it is, by the same context, which has the answer to its
+ * question at once. */
+#define OWN_EAGER_BYTES 8192u
+
 static inline bool is_copied(const pami_send_event_t *events, size_t bytes)
 {
     return events->local_fn == NULL && bytes <= COPY_ALWAYS_BYTES;
@@ -276,11 +280,14 @@ static bool goes_immediate(const struct checked *checked, const pami_send_immedi
 
 static enum message_mode mode_of(const struct checked *checked, size_t bytes, bool contiguous)
 {
-    if (bytes <= p2p_eager_bytes(checked->p2p, checked->path))
+    const struct p2p *p2p = checked->p2p;
+    const struct path *path = checked->path;
+    bool fetched = contiguous && path->single_copy && !(checked->row->flags & DISPATCH_NO_RDMA);
+    bool once = fetched && path->own && bytes > OWN_EAGER_BYTES && !p2p->rendezvous_chosen;
+
+    if (bytes <= p2p_eager_bytes(p2p, path) && !once)
         return MESSAGE_STREAM;
-    if (contiguous && checked->path->single_copy && !(checked->row->flags & DISPATCH_NO_RDMA))
-        return MESSAGE_PULL;
-    return MESSAGE_PUSH;
+    return fetched ? MESSAGE_PULL : MESSAGE_PUSH;
 }
 
 static int send_whole(const struct checked *checked, const pami_send_immediate_t *send)

@@ -191,10 +191,6 @@ int shm_get(struct path *base, void *local, uint64_t remote, size_t bytes, size_
     struct iovec to = {.iov_base = local, .iov_len = bytes < COPY_LONGEST ? bytes : COPY_LONGEST};
     struct iovec from = {.iov_base = (void *)(uintptr_t)remote, .iov_len = to.iov_len};
 
-    if (transfer->given) { /* a system call is for what may not be there */
-        memmove(local, from.iov_base, to.iov_len);
-        return result_of(path, (ssize_t)to.iov_len, moved);
-    }
     if (jointly(path, local, remote, bytes, false, transfer))
         return -EINPROGRESS;
     return result_of(

@@ -23,10 +23,8 @@
  * through. */
 #define WHOLE_MOST 16384u
 
-/* Up to here a question first costs more than it gives, see struct path: in a message to another
- * context, and in one to the same, which has the answer at once and then makes one copy. */
+/* Up to here a question first costs more than it gives: see struct path. */
 #define EAGER_BYTES (64u << 10)
-#define EAGER_OWN_BYTES (8u << 10)
 
 void shm_paths_free(struct shm_port *port)
 {
@@ -79,9 +77,10 @@ static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint3
         .port = &port->port,
         .endpoint = endpoint,
         .packet_max = (uint32_t)smaller(layout->chunk_bytes, WHOLE_MOST + CACHE_LINE),
-        .eager_bytes = endpoint == port->port.params.endpoint ? EAGER_OWN_BYTES : EAGER_BYTES,
+        .eager_bytes = EAGER_BYTES,
         .bulk_max = (uint32_t)smaller(layout->chunk_bytes, PACKET_BODY_MAX),
         .closed = true,
+        .own = endpoint == port->port.params.endpoint,
         .local = facts->node == device->bootstrap->node,
     };
     path->path.single_copy = path->path.local && shm_copy_probe(device, member);
@@ -113,7 +112,7 @@ static int packets_only(struct shm_port *port, struct shm_path *main, struct pat
     path->path.am = am_by_main;
     path->path.am_short = NULL;
     path->path.closed = false;
-    path->path.local = false;
+    path->path.local = path->path.own = false;
     path->path.single_copy = path->path.unwatched = path->path.may_push = false;
     *out = &path->path;
     return 0;
