@@ -31,7 +31,7 @@ enum {
 };
 
 static const char fill[] = "/dev/shm/fill";
-static const char options[] = "size=80m"; /* the segment has 40 MiB */
+static const char options[] = "size=80m"; /* less than contexts may take, if all are made */
 static struct job job;
 static size_t arrived;
 

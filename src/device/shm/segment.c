@@ -33,12 +33,13 @@
 #define SEGMENT_VERSION 11u
 
 /* Slots and chunks by default: shared among few tasks the rings are deep, among many they are
- * short, so that a task that has talked to all of 64 keeps to a few MiB. */
+ * short, so that a task that has talked to all of 64 keeps to a few MiB. A window of 64 packets
+ * needs more chunks: they come back after the callbacks, and what finds none is cut up. */
 #define SLOTS_TOTAL 8192u
 #define SLOTS_LEAST 64u
 #define SLOTS_MOST 512u
 #define CHUNKS_TOTAL 4096u
-#define CHUNKS_MOST 64u
+#define CHUNKS_MOST 128u
 #define CHUNKS_LEAST 32u
 
 /* What the heaps of a host take of the address space at most, and how they are aligned. */
@@ -180,7 +181,7 @@ static int take_first_pages(const struct segment_layout *layout, int fd)
 }
 
 /* Where the kernel gives no memory file: one without a name. The directory may be small, so the
- * heaps are to fit, and others may fill it later. */
+ * heaps are to fit, and leave half of it to contexts, and others may fill it later. */
 static int open_nameless(struct segment_layout *layout)
 {
     int fd = open("/dev/shm", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -190,12 +191,12 @@ static int open_nameless(struct segment_layout *layout)
     if (fd < 0 || fstatvfs(fd, &status) != 0)
         return fd;
     room = (uint64_t)status.f_bavail * status.f_frsize;
-    if (room < layout->bytes) {
+    if (room < layout->members * (SEGMENT_PAGE + layout->context_stride)) { /* one context each */
         close(fd);
         errno = ENOSPC;
         return -1;
     }
-    room = (room - layout->bytes) / layout->members / HEAP_ALIGN * HEAP_ALIGN;
+    room = (room - smaller(layout->bytes, room / 2)) / layout->members / HEAP_ALIGN * HEAP_ALIGN;
     if (layout->heap_stride > room)
         layout->heap_stride = room;
     layout->file_bytes = layout->bytes + layout->members * layout->heap_stride;
