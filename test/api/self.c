@@ -1,6 +1,6 @@
 /*
- * One task talks to itself: all message sizes to the same context, and every pair of its contexts.
- * The dispatch runs from a later advance of the receiving context and names the sending endpoint.
+ * One task talks to itself: all message sizes to the same context, and every pair of its contexts,
+ * each received in one piece and into a layout with gaps, which stay as they are. The dispatch runs from a later advance of the receiving context and names the sending endpoint.
  *
  * Run:
  * Run: tasks=1,2
@@ -13,18 +13,30 @@
 
 enum {
     PAIR = 3,
-    LARGE = 300000
+    LARGE = 5000000, /* several steps */
+    PIECE = 8        /* of a layout, with a gap as long behind each */
 };
 
 struct note {
     size_t from, to, bytes;
+    bool gaps;
 };
 
 static struct job job;
+static pami_type_t layout;
 static unsigned char *source;
 static size_t arrived, landed, done_local, done_remote;
 
 static const size_t sizes[] = {0, 1, 100, 512, 513, 5000, 8192, 8193, 32769, 65537, LARGE};
+
+static void check_gaps(const unsigned char *memory, const struct note *note)
+{
+    for (size_t i = 0; i < note->bytes; i++) {
+        const unsigned char *place = memory + i / PIECE * 2 * PIECE + i % PIECE;
+
+        CHECK(place[0] == test_byte(note->from, i) && place[PIECE] == 0);
+    }
+}
 
 static void on_landed(pami_context_t context, void *cookie, pami_result_t result)
 {
@@ -35,7 +47,10 @@ static void on_landed(pami_context_t context, void *cookie, pami_result_t result
     CHECK(result == PAMI_SUCCESS);
     memcpy(&note, block, sizeof note);
     CHECK(context == job.context[note.to]);
-    CHECK_SIZE(test_differs(block + sizeof note, note.bytes, note.from, 0), note.bytes);
+    if (note.gaps)
+        check_gaps(block + sizeof note, &note);
+    else
+        CHECK_SIZE(test_differs(block + sizeof note, note.bytes, note.from, 0), note.bytes);
     landed++;
     free(block);
 }
@@ -56,7 +71,9 @@ static void on_pair(pami_context_t context, void *cookie, const void *header, si
         landed++;
         return;
     }
-    recv->cookie = memcpy(test_alloc(sizeof note + bytes), &note, sizeof note);
+    if (note.gaps)
+        recv->type = layout;
+    recv->cookie = memcpy(test_zalloc(sizeof note + 2 * (bytes + PIECE)), &note, sizeof note);
     recv->addr = (unsigned char *)recv->cookie + sizeof note;
     recv->local_fn = on_landed;
 }
@@ -80,9 +97,9 @@ static void on_remote(pami_context_t context, void *cookie, pami_result_t result
     CHECK(done_remote <= done_local && done_remote <= landed);
 }
 
-static void one_pair(size_t from, size_t to, size_t bytes)
+static void one_pair(size_t from, size_t to, size_t bytes, bool gaps)
 {
-    struct note note = {from, to, bytes};
+    struct note note = {from, to, bytes, gaps};
     size_t before = arrived;
     pami_send_event_t events = {&note, on_local, on_remote};
 
@@ -98,7 +115,7 @@ static void one_pair(size_t from, size_t to, size_t bytes)
 static void only_by_itself(void)
 {
     size_t i, before = arrived;
-    struct note note = {0, 1, 0};
+    struct note note = {0, 1, 0, false};
 
     test_send_immediate(job.context[0], job_endpoint(&job, job.task, 1), PAIR, &note, sizeof note,
                         NULL, 0);
@@ -115,15 +132,21 @@ int main(void)
     size_t i, from, to, contexts = 4;
 
     source = test_alloc(LARGE);
+    CHECK_OK(PAMI_Type_create(&layout));
+    CHECK_OK(PAMI_Type_add_simple(layout, PIECE, 0, 1, 2 * PIECE));
+    CHECK_OK(PAMI_Type_complete(layout, 1));
     job_start(&job, "self", contexts);
     for (i = 0; i < contexts; i++)
         test_dispatch(job.context[i], PAIR, on_pair, &source, test_ordered());
     for (from = 0; from < contexts; from++)
         for (to = 0; to < contexts; to++)
-            for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-                one_pair(from, to, sizes[i]);
+            for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+                one_pair(from, to, sizes[i], false);
+                one_pair(from, to, sizes[i], true);
+            }
     only_by_itself();
     CHECK(done_local == arrived && done_remote == arrived && landed == arrived);
+    CHECK_OK(PAMI_Type_destroy(&layout));
     job_finish(&job);
     free(source);
     return 0;
