@@ -1,6 +1,7 @@
 /*
  * One task talks to itself: all message sizes to the same context, and every pair of its contexts,
- * each received in one piece and into a layout with gaps, which stay as they are. The dispatch runs from a later advance of the receiving context and names the sending endpoint.
+ * each received in one piece and into a layout with gaps, which stay as they are. The dispatch
+ * runs from a later advance of the receiving context and names the sending endpoint.
  *
  * Run:
  * Run: tasks=1,2
