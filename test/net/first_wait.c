@@ -1,7 +1,7 @@
 /*
  * The first message to a task waits for its connection, and nobody rings when that is up: who
  * sleeps in PAMIX_Context_wait meanwhile sends it all the same. The peer timeout is long, so that
- * no question about the link wakes anybody.
+ * no question about the link wakes anybody. And it takes little memory, also of the provider's.
  *
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi PAMI_PEER_TIMEOUT=120"
  * Run: tasks=2 nodes=2 env="PAMI_NETWORK=ofi PAMI_PEER_TIMEOUT=120" args="20000"
@@ -11,6 +11,7 @@
 #include <pamix.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "net/net.h"
@@ -19,7 +20,8 @@ enum {
     ID = 1,
     BYTES = 200,
     BYTES_MAX = 100000,
-    LATE_MS = 20000 /* a sleep that nothing ends takes 30 s here */
+    LATE_MS = 20000, /* a sleep that nothing ends takes 30 s here */
+    MUCH_KIB = 32 << 10
 };
 
 static char data[BYTES_MAX];
@@ -70,6 +72,15 @@ static double now_ms(void)
     return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
 }
 
+/* The most that this process has had in memory. */
+static long peak_kib(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
 int main(int argc, char **argv)
 {
     pami_configuration_t query = {.name = PAMI_CLIENT_TASK_ID};
@@ -78,6 +89,7 @@ int main(int argc, char **argv)
     pami_context_t context;
     pami_endpoint_t partner;
     double begin, passed;
+    long before, taken;
 
     if (PAMI_Client_create("first_wait", &client, NULL, 0) != PAMI_SUCCESS ||
         PAMI_Client_query(client, &query, 1) != PAMI_SUCCESS ||
@@ -89,6 +101,7 @@ int main(int argc, char **argv)
         bytes = strtoul(argv[1], NULL, 10);
     PAMI_Endpoint_create(client, query.value.intval == 0 ? 1 : 0, 0, &partner);
     begin = now_ms();
+    before = peak_kib();
     if (query.value.intval == 0)
         send_to(context, partner);
     while (!is_here) {
@@ -99,8 +112,13 @@ int main(int argc, char **argv)
     if (query.value.intval != 0)
         send_to(context, partner);
     passed = now_ms() - begin;
+    taken = peak_kib() - before;
     PAMI_Context_destroyv(&context, 1);
     PAMI_Client_destroy(&client);
+    if (taken > MUCH_KIB) {
+        printf("the first messages take %ld KiB\n", taken);
+        return 1;
+    }
     if (query.value.intval != 0 || passed < LATE_MS)
         return 0;
     printf("the answer to the first message took %.0f ms\n", passed);

@@ -83,23 +83,37 @@ static void set_default(const char *name, const char *format, unsigned long valu
 }
 
 /*
- * Before the first call of libfabric. What the user has set stays. ofi_rxm's pools are of 1024
- * buffers each, which it clears when they are first used: with our packets of 64 KiB the first
- * message over tcp;ofi_rxm arrives after 0.8 s, with 16 KiB after 0.23; but then messages of 32 and
- * 64 KiB take 39 and 62 us, and not 19 and 26 (AMD EPYC, 2026-11-27). ofi_rxd (1.17) sends each
- * peer 128 datagrams before it waits for an answer: more than a socket takes that nobody reads, by
- * net.core.rmem_default, and of what it sends anew some never gets there.
+ * What a buffer of ofi_rxm's own is to take, where our messages are of `message` bytes with its
+ * headers. It makes them by 1024 for each endpoint, for sending and for receiving, and clears them
+ * all when it needs the first: 66 MiB each time, if they take our messages. Over tcp it sends from
+ * our memory and receives into it, or into memory that it makes for one message where there is none
+ * of ours; so from libfabric 1.17 on (earlier ones have not been tried), where that limit is apart,
+ * its buffers have to take its own messages only. 8000 messages of 2000 bytes, one way, cost 0.6 s
+ * of processor time then, and not 4.1; of 64 KiB 1.5 s, and not 3.3 (Xeon, 2026-11-28).
+ */
+static unsigned long rxm_buffer(unsigned long message)
+{
+    bool direct = strcmp(option_string(OPT_OFI_PROVIDER), "tcp;ofi_rxm") == 0;
+
+    return direct && fi_version() >= FI_VERSION(1, 17) && message > 512 ? 512 : message;
+}
+
+/*
+ * Before the first call of libfabric that looks at providers. What the user has set stays. ofi_rxd
+ * (1.17) sends each peer 128 datagrams before it waits for an answer: more than a socket takes that
+ * nobody reads, by net.core.rmem_default, and of what it sends anew some never gets there.
  */
 void ofi_environment(struct bootstrap *bootstrap)
 {
-    unsigned long message = ofi_message_bytes(option_bytes(OPT_OFI_PACKET_BYTES));
+    unsigned long message = ofi_message_bytes(option_bytes(OPT_OFI_PACKET_BYTES)) + 64;
 
     set_default("FI_OFI_RXM_USE_SRX", "%lu", 0);
     set_default("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "%lu", 500);
     set_default("FI_OFI_RXM_TX_SIZE", "%lu", 512);
     set_default("FI_OFI_RXM_RX_SIZE", "%lu", 512);
-    /* Packets shall never be its rendezvous. */
-    set_default("FI_OFI_RXM_BUFFER_SIZE", "%lu", message + 64);
+    /* Packets shall never be its rendezvous. Without tcp this counts no more than the next. */
+    set_default("FI_OFI_RXM_EAGER_LIMIT", "%lu", message);
+    set_default("FI_OFI_RXM_BUFFER_SIZE", "%lu", rxm_buffer(message));
     set_default("FI_OFI_RXM_MSG_RX_SIZE", "%lu", 32);
     set_default("FI_OFI_RXD_MAX_UNACKED", "%lu", 8);
     set_default("FI_UNIVERSE_SIZE", "%lu", bootstrap->tasks < 256 ? 256 : bootstrap->tasks);
