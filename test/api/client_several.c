@@ -5,6 +5,7 @@
  *
  * Run: tasks=1,2,3,8
  * Run: tasks=4 nodes=2
+ * Run: tasks=3 nodes=3 env="PAMI_NETWORK=ofi PAMI_OFI_INTERFACE=lo PAMI_OFI_PROVIDER=tcp;ofi_rxm"
  * Run: tasks=3 servers=2
  * Run: tasks=2 env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2"
  */
