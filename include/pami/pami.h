@@ -252,9 +252,7 @@ pami_result_t PAMI_Context_createv(pami_client_t client, pami_configuration_t co
  * No other thread may use any of them, but for advances and waits: those that are made at the time
  * end, and later ones answer PAMI_INVAL until another context is created.
  * Messages already accepted leave first; a peer that does not advance is given PAMI_DRAIN_TIMEOUT
- * (2 s). Over a network, what it was asked for before, by gets and for large messages, and serves
- * only later is still written to where it was to go.
- * To peers that have destroyed theirs less often the endpoints have gone: until the contexts
+ * (2 s). To peers that have destroyed theirs less often the endpoints have gone: until the contexts
  * are created again, sends to them end with PAMI_ERROR. Peers that have done so as often may go on,
  * as tasks that create and destroy contexts in step do: what they send is held for the next
  * contexts; and what they send to a task that still has the earlier ones, until that has destroyed

@@ -38,7 +38,7 @@ fails 1 domain:1:1:12:1 av:1:1:12:1 endpoint:1:1:24:1 enable:1:1:12:1 getname:1:
 # Data that cannot be read once is pushed; later messages are read again: of two in each round.
 export FAILING_FABRIC_LOG=$scratch/calls
 fails 2 read:1:1:5
-[ "$(grep -c 'read=[2-9][0-9] .*failed=1$' "$FAILING_FABRIC_LOG")" = 2 ] || {
+[ "$(grep -c 'readdone=[2-9][0-9] .*failed=1$' "$FAILING_FABRIC_LOG")" = 2 ] || {
     complain 'does not read again'
     cat "$FAILING_FABRIC_LOG"
 }

@@ -23,5 +23,5 @@ on 1 cat /proc/net/tcp | awk '$4 == "01" { print $2; print $3 }' | sed 's/.*://'
 : >"$scratch/large"
 sleep 2
 lost mv "$scratch/ports" "$scratch/keep"
-grep -q 'a rail of PAMI_OFI_RAILS' "$scratch"/task.? || complain 'nobody says why'
+grep -q 'a rail, for reads and writes' "$scratch"/task.? || complain 'nobody says why'
 finish

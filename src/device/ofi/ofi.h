@@ -135,6 +135,7 @@ struct ofi_provider {
     struct fid_fabric *fabric;
     bool multi_receive;
     bool remote; /* reads and writes memory of others */
+    bool apart; /* ... by endpoints that packets do not use; hardware needs nobody to serve reads */
 };
 
 /* How to talk to a remote endpoint. */
@@ -231,8 +232,8 @@ struct ofi_slot {
     struct fid_domain *domain;
     struct fid_av *av;
     struct fid_cq *cq;
-    struct fid_ep *ep; /* the first rail */
-    struct fid_ep *rails[OFI_RAILS_MAX];
+    struct fid_ep *ep;                   /* of packets */
+    struct fid_ep *rails[OFI_RAILS_MAX]; /* of remote reads and writes, since the first one */
     uint32_t rail_count, rail_next;
     struct ofi_name name;
     struct ofi_region all, receive_region;
@@ -331,7 +332,7 @@ struct ofi_pulse {
     bool refused;     /* the provider would not take a remote access, ... */
     bool hopeless;    /* ... and has taken none, and had none, for long */
     uint32_t refusals, taken;
-    /* Of the extra endpoints, a bit for each: */
+    /* Of the rails that are not for packets as well, a bit for each: */
     uint8_t rails_waiting; /* something has been under way there since the look before */
     uint8_t rails_heard;   /* something has been completed there since then, */
     uint8_t rails_proven;  /* ... or earlier */
@@ -496,6 +497,8 @@ void ofi_provider_explain(const struct ofi_device *device, device_explain_functi
 int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **slot);
 void ofi_slot_free(struct ofi_slot *slot);
 void ofi_slot_edges(struct ofi_slot *slot);
+void ofi_rails_open(struct ofi_slot *slot); /* rail_count is not 0 from then on */
+void ofi_rails_close(struct ofi_slot *slot);
 int ofi_slot_post(struct ofi_slot *slot, struct ofi_receive *receive);
 
 /* link.c */

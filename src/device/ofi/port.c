@@ -535,6 +535,8 @@ void ofi_port_close(struct port *base)
     pthread_mutex_unlock(&slot->device->lock);
     /* Whom a transfer's end would be told has gone already. */
     ofi_remotes_give_up(slot, NULL, 0);
+    if (unlikely(!list_empty(&slot->orphans))) /* their memory is the program's again */
+        ofi_rails_close(slot);
     ofi_news(slot);
     purge(slot);
     say_goodbye(slot);

@@ -19,9 +19,9 @@
  * After an error of the provider (link->broken) the only question is whether the other one is
  * leaving: a few answers show that it is not, and the link is cut.
  *
- * A link's extra endpoints (PAMI_OFI_RAILS) count one by one: what is under way through one of them
- * must bring something, whatever the others do. There is no going over to another one, as what was
- * written through the first may still get there after what is written later.
+ * A link's rails that are for reads and writes alone count one by one: what is under way through
+ * one of them must bring something, whatever the others do. There is no going over to another one,
+ * as what was written through the first may still get there after what is written later.
  *
  * Before a link is cut both ends tell each other the ports of their connections, see sever.c.
  *
@@ -91,10 +91,11 @@ static bool look_at_rails(struct ofi_pulse *pulse)
 static void cut(struct ofi_link *link, uint64_t now)
 {
     struct ofi_pulse *pulse = &link->pulse;
-    const char *why = link->broken               ? "it cannot be sent to"
-                      : pulse->rails_silent != 0 ? "a rail of PAMI_OFI_RAILS has brought nothing"
-                      : has_gap(link)            ? "packets that it has sent have not come"
-                                                 : "no packet has come from it or got there";
+    const char *why = link->broken ? "it cannot be sent to"
+                      : pulse->rails_silent != 0
+                          ? "a rail, for reads and writes, has brought nothing"
+                      : has_gap(link) ? "packets that it has sent have not come"
+                                      : "no packet has come from it or got there";
 
     log_warn("ofi: endpoint %u lives, but for %.1f s %s: its task counts as dead",
              link->path.endpoint, 1e-9 * (double)(now - pulse->since), why);

@@ -14,7 +14,8 @@
  *
  * When the other end dies and the provider does not give an access back in time, or the context
  * goes, whoever waits for it is told, or forgotten; the access itself stays an orphan until it is
- * given back.
+ * given back. Where endpoints are for reads and writes alone, they are closed when a context leaves
+ * orphans: the provider has nothing any more that would touch memory of the program.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -230,6 +231,8 @@ static int start(struct ofi_link *link, const struct remote_access *access, uint
 
     if (remote == NULL)
         return -EAGAIN;
+    if (unlikely(slot->rail_count == 0))
+        ofi_rails_open(slot);
     remote->to = link;
     remote->transfer = transfer;
     remote->put = access->put;
@@ -333,7 +336,7 @@ void ofi_remotes_expect(struct ofi_slot *slot)
         for (uint32_t i = 0; i < PIECES; i++) {
             struct piece *piece = &remote->pieces[i];
 
-            if (piece->busy && piece->seen && piece->rail != 0)
+            if (piece->busy && piece->seen && slot->rails[piece->rail] != slot->ep)
                 pulse->rails_waiting |= (uint8_t)(1u << piece->rail);
             piece->seen = true;
         }

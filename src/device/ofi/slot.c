@@ -109,7 +109,7 @@ static void register_everything(struct ofi_slot *slot)
  * Providers whose addresses are texts (shm) take what they were asked about for the name of every
  * endpoint; each slot needs one of its own. To be freed.
  */
-static struct fi_info *info_for(const struct ofi_slot *slot, uint32_t rail)
+static struct fi_info *info_for(const struct ofi_slot *slot, uint32_t number)
 {
     struct fi_info *info = fi_dupinfo(slot->device->provider.info);
     char name[80];
@@ -117,48 +117,82 @@ static struct fi_info *info_for(const struct ofi_slot *slot, uint32_t rail)
     if (info == NULL || info->addr_format != FI_ADDR_STR)
         return info;
     snprintf(name, sizeof(name), "fi_shm://%ld:%s:%u", (long)getpid(), slot->device->client,
-             slot->offset + rail * slot->device->contexts);
+             slot->offset + number * slot->device->contexts);
     free(info->src_addr);
     info->src_addr = strdup(name);
     info->src_addrlen = strlen(name) + 1;
     return info;
 }
 
-static int open_rail(struct ofi_slot *slot, uint32_t rail)
+static void close_object(struct fid *fid)
 {
-    struct fid_ep **ep = &slot->rails[rail];
-    struct fi_info *info = info_for(slot, rail);
-    int error = info == NULL ? -FI_ENOMEM : fi_endpoint(slot->domain, info, ep, NULL);
+    int error = fi_close(fid);
 
-    if (info != NULL)
-        fi_freeinfo(info);
     if (error != 0)
-        return failed("fi_endpoint", error);
-    slot->rail_count++;
-    error = fi_ep_bind(*ep, &slot->cq->fid, FI_TRANSMIT | FI_RECV);
+        log_debug("ofi: fi_close: %s", fi_strerror(-error));
+}
+
+/* The endpoint of packets, number 0, or another one. *ep is NULL when it fails. */
+static int open_one(struct ofi_slot *slot, uint32_t number, struct fid_ep **ep)
+{
+    struct fi_info *info = info_for(slot, number);
+    const char *call = "fi_endpoint";
+    int error = -FI_ENOMEM;
+
+    *ep = NULL;
+    if (info != NULL) {
+        error = fi_endpoint(slot->domain, info, ep, NULL);
+        fi_freeinfo(info);
+    }
+    if (error == 0) {
+        call = "fi_enable";
+        error = fi_ep_bind(*ep, &slot->cq->fid, FI_TRANSMIT | FI_RECV);
+        if (error == 0)
+            error = fi_ep_bind(*ep, &slot->av->fid, 0);
+        if (error == 0)
+            error = fi_enable(*ep);
+    }
     if (error == 0)
-        error = fi_ep_bind(*ep, &slot->av->fid, 0);
-    if (error == 0)
-        error = fi_enable(*ep);
-    return error == 0 ? 0 : failed("fi_enable", error);
+        return 0;
+    if (*ep != NULL)
+        close_object(&(*ep)->fid);
+    *ep = NULL;
+    return failed(call, error);
 }
 
 /*
- * More endpoints, for remote reads and writes only: nobody has to know their names. Memory that is
- * bound to one endpoint cannot be used through another.
+ * The endpoints of remote reads and writes: others, whose names nobody has to know, unless they
+ * are costly, or memory is bound to one endpoint and cannot be used through another. Who cannot
+ * have them does with that of packets.
  */
-static int open_rails(struct ofi_slot *slot)
+void ofi_rails_open(struct ofi_slot *slot)
 {
     const int bound = FI_MR_LOCAL | FI_MR_ENDPOINT;
-    uint32_t rails = (uint32_t)option_int(OPT_OFI_RAILS);
-    int error = 0;
+    const struct ofi_provider *provider = &slot->device->provider;
+    uint32_t count = (uint32_t)option_int(OPT_OFI_RAILS);
+    int cancel = ofi_enter();
 
-    if (!slot->device->provider.remote ||
-        (slot->device->provider.info->domain_attr->mr_mode & bound) == bound)
-        return 0;
-    for (uint32_t i = 1; i < rails && error == 0; i++)
-        error = open_rail(slot, i);
-    return error;
+    if ((provider->info->domain_attr->mr_mode & bound) == bound)
+        count = 0;
+    else if (!provider->apart)
+        slot->rails[slot->rail_count++] = slot->ep;
+    while (slot->rail_count < count &&
+           open_one(slot, slot->rail_count + 1, &slot->rails[slot->rail_count]) == 0)
+        slot->rail_count++;
+    if (slot->rail_count == 0)
+        slot->rails[slot->rail_count++] = slot->ep;
+    ofi_leave(cancel);
+}
+
+/* What is under way there ends, and touches no memory any more. */
+void ofi_rails_close(struct ofi_slot *slot)
+{
+    int cancel = ofi_enter();
+
+    while (slot->rail_count != 0)
+        if (slot->rails[--slot->rail_count] != slot->ep)
+            close_object(&slot->rails[slot->rail_count]->fid);
+    ofi_leave(cancel);
 }
 
 static int open_endpoint(struct ofi_slot *slot)
@@ -176,10 +210,7 @@ static int open_endpoint(struct ofi_slot *slot)
     error = fi_av_open(slot->domain, &av, &slot->av, NULL);
     if (error != 0)
         return failed("fi_av_open", error);
-    error = open_rail(slot, 0);
-    slot->ep = slot->rails[0];
-    if (error == 0)
-        error = open_rails(slot);
+    error = open_one(slot, 0, &slot->ep);
     if (error != 0)
         return error;
     error = fi_getname(&slot->ep->fid, slot->name.name, &bytes);
@@ -272,12 +303,13 @@ static int post_all(struct ofi_slot *slot)
 static void allow_descriptors(const struct ofi_device *device)
 {
     const struct bootstrap *job = device->bootstrap;
+    rlim_t endpoints = (rlim_t)option_int(OPT_OFI_RAILS) + device->provider.apart;
     rlim_t contexts = 1, wanted;
     struct rlimit limit;
 
     for (uint32_t i = 0; i < device->contexts; i++)
         contexts += device->slots[i] != NULL;
-    wanted = FILES_CONTEXT * (rlim_t)option_int(OPT_OFI_RAILS) * contexts * contexts;
+    wanted = FILES_CONTEXT * endpoints * contexts * contexts;
     wanted = FILES_PROGRAM + (FILES_TASK + wanted) * (job->tasks + job->servers);
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
         return;
@@ -333,14 +365,6 @@ int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **o
     return 0;
 }
 
-static void close_object(struct fid *fid)
-{
-    int error = fi_close(fid);
-
-    if (error != 0)
-        log_debug("ofi: fi_close: %s", fi_strerror(-error));
-}
-
 /* Nobody advances it any more, and the reception knows it no longer. */
 void ofi_slot_free(struct ofi_slot *slot)
 {
@@ -348,8 +372,9 @@ void ofi_slot_free(struct ofi_slot *slot)
 
     ofi_region_release(&slot->all);
     ofi_exposures_free(slot);
-    while (slot->rail_count != 0)
-        close_object(&slot->rails[--slot->rail_count]->fid);
+    ofi_rails_close(slot);
+    if (slot->ep != NULL)
+        close_object(&slot->ep->fid);
     ofi_remotes_finish(slot);
     ofi_region_release(&slot->receive_region);
     ofi_buffers_free(slot);
