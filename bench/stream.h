@@ -103,13 +103,20 @@ static inline double stream_batch(struct stream *s, size_t messages)
     return (double)messages * (double)s->bytes / elapsed;
 }
 
+static inline size_t stream_window(size_t bytes)
+{
+    size_t fit = ((size_t)4 << 20) / bytes;
+
+    return fit < 2 ? 2 : fit > STREAM_WINDOW ? STREAM_WINDOW : fit;
+}
+
 static inline void stream_size(struct stream *s, size_t bytes)
 {
-    size_t messages = ((size_t)48 << 20) / bytes, fit = ((size_t)4 << 20) / bytes;
+    size_t messages = ((size_t)48 << 20) / bytes;
     double rate[STREAM_BATCHES];
 
     s->bytes = bytes;
-    s->window = fit < 2 ? 2 : fit > STREAM_WINDOW ? STREAM_WINDOW : fit;
+    s->window = stream_window(bytes);
     messages = messages > 20000 ? 20000 : messages;
     messages -= messages % s->window;
     stream_batch(s, 2 * s->window);
@@ -132,7 +139,8 @@ static inline void stream_run(const char *name, bool both, int rank, int argc, c
     s.receives = both || rank == 1;
     s.rewrite = !bench_flag(argc, argv, "--keep");
     for (size_t bytes = least; bytes <= most; bytes *= 4) {
-        size_t buffers = bytes * STREAM_WINDOW <= ((size_t)4 << 20) ? STREAM_WINDOW : 4;
+        size_t buffers = stream_window(bytes);
+
         for (size_t i = 0; i < buffers; i++) {
             s.out[i] = transport_alloc(bytes);
             s.in[i] = bench_alloc(bytes);
