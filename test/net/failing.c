@@ -141,7 +141,7 @@ static void rounds(void)
         WAIT(&job, good + bad >= begun);
     }
     /* Who is not through yet may want answers. */
-    job_linger(&job, 1);
+    job_linger(&job, 3);
 }
 
 int main(void)
