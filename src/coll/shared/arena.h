@@ -178,7 +178,7 @@ struct arena {
     uint16_t relays;       /* ... and so, 0 else, see relay.c */
     uint64_t relay_bytes;  /* data from which they are used; 0: never */
     uint64_t direct_bytes; /* see shared.direct_bytes, as the leader has it */
-    struct race *races;    /* of direct.c: first member, NULL until needed */
+    struct race *races;    /* of direct.c: of who decides, NULL until needed */
     struct race *race;     /* that the first machine takes part in; NULL: none */
     uint32_t race_ticket;
     arena_copier *copy;
