@@ -543,34 +543,6 @@ static void unregistered(void)
     }
 }
 
-/* Headers that no message has, with the data some have a small sum; and puts. */
-static void impossible(void)
-{
-    const size_t sizes[] = {SIZE_MAX - 3, SIZE_MAX, (size_t)1 << 63, (size_t)1 << 32};
-    pami_put_simple_t put = {
-        .rma = {.dest = job_endpoint(&job, job.task, 0)},
-        .addr = {pattern, pattern},
-    };
-
-    for (size_t i = 0; i < 3; i++) {
-        put.rma.bytes = sizes[i];
-        CHECK_RESULT(
-            TEST_CALL(PAMIX_Servers_put(servers, job.context[0], &put, PAMIX_SERVERS_ORDERED)),
-            PAMI_INVAL);
-        CHECK(strstr(test_text(), "bytes") != NULL);
-    }
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        pami_send_t message = {
-            .send = test_message(job_endpoint(&job, job.task, 0), MESSAGE_ID, pattern, sizes[i],
-                                 pattern, 8),
-        };
-
-        CHECK_RESULT(TEST_CALL(PAMIX_Servers_send(servers, job.context[0], &message, 0)),
-                     PAMI_INVAL);
-        CHECK(strstr(test_text(), "header") != NULL);
-    }
-}
-
 int main(int argc, char **argv)
 {
     pthread_t thread[THREADS_MAX];
@@ -605,7 +577,6 @@ int main(int argc, char **argv)
         CHECK(pthread_join(thread[i], NULL) == 0);
     failure();
     unregistered();
-    impossible();
     CHECK_RESULT(PAMIX_Servers_destroy(&servers), PAMI_EAGAIN);
     servers_end(&job, &servers);
     rma_close(&job);

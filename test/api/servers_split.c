@@ -2,7 +2,7 @@
  * Puts and gets that servers carry in pieces: the right bytes and no others, whatever the size and
  * the alignment, also side by side; where both sides are parts of the same memory; and with one
  * error, in one callback of each kind, where a single piece cannot be moved, be it the first, one
- * in the middle, or the last.
+ * in the middle, or the last. What is larger than anything is refused at once, as are messages.
  *
  * Run: tasks=1,2,3 args="2"
  * Run: tasks=2,4 nodes=2 args="1"
@@ -196,6 +196,23 @@ static void all(void)
     job_barrier(&job);
 }
 
+/* Header and data have a small sum. */
+static void impossible(void)
+{
+    pami_endpoint_t dest = job_endpoint(&job, next, 0);
+    pami_put_simple_t put = {.rma = {.dest = dest}, .addr = {local, heaps[next]}};
+
+    for (size_t bytes = SIZE_MAX; bytes != 0; bytes -= SIZE_MAX / 3) {
+        pami_send_t message = {.send = test_message(dest, 0, local, bytes, local, 8)};
+
+        put.rma.bytes = bytes;
+        CHECK_REFUSED(PAMIX_Servers_put(servers, job.context[0], &put, PAMIX_SERVERS_ORDERED),
+                      PAMI_INVAL, "bytes");
+        CHECK_REFUSED(PAMIX_Servers_send(servers, job.context[0], &message, 0), PAMI_INVAL,
+                      "header");
+    }
+}
+
 int main(int argc, char **argv)
 {
     pamix_servers_policy_t policy;
@@ -221,6 +238,7 @@ int main(int argc, char **argv)
         CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
         all();
     }
+    impossible();
     status = servers_status(servers);
     CHECK(status.puts > 0 && status.gets > 0);
     servers_end(&job, &servers);
