@@ -405,6 +405,7 @@ void p2p_detach(struct context *context)
         if (operation->kind == OPERATION_OUTGOING)
             operation->ops->free(p2p, operation);
     }
+    rma_drop_begun(p2p); /* they may be in lists of peers */
     while ((peer = u64map_next(&p2p->peers, &cursor)) != NULL)
         peer_free(p2p, peer);
     u64map_finish(&p2p->peers);

@@ -304,6 +304,7 @@ int rma_progress(struct p2p *p2p);
 void rma_peer_gone(struct p2p *p2p, struct peer *peer);
 /* Some have not begun: they wait for others, perhaps only to be told that those have arrived. */
 bool rma_puts_wait(const struct p2p *p2p);
+void rma_drop_begun(struct p2p *p2p);
 void rma_peer_free(struct p2p *p2p, struct peer *peer);
 void rma_finish(struct p2p *p2p);
 

@@ -138,7 +138,7 @@ void rma_peer_free(struct p2p *p2p, struct peer *peer)
         rma_free(p2p, list_entry(item, struct rma, turn));
 }
 
-void rma_finish(struct p2p *p2p)
+void rma_drop_begun(struct p2p *p2p)
 {
     struct list *item;
 
@@ -146,6 +146,10 @@ void rma_finish(struct p2p *p2p)
         rma_free(p2p, list_entry(item, struct rma, turn));
     while ((item = list_first(&p2p->moving)) != NULL)
         rma_free(p2p, list_entry(item, struct rma, turn));
+}
+
+void rma_finish(struct p2p *p2p)
+{
     pool_finish(&p2p->rmas);
     pool_finish(&p2p->serves);
     free(p2p->batch);
