@@ -1,6 +1,7 @@
 /*
  * Steps of a machine in its tick, for the files that run machines: machine.c (through slots),
- * counted.c (crowded arenas), tree.c (trees) and direct.c (between the members' own memory).
+ * counted.c (crowded arenas), tree.c (trees), direct.c and direct_move.c (between the members' own
+ * memory).
  */
 #ifndef LIBPAMI_COLL_SHARED_TICK_H
 #define LIBPAMI_COLL_SHARED_TICK_H

@@ -77,7 +77,7 @@ static bool is_unread(const struct ofi_link *link)
            link->pulse.sent_read == link->sent_read;
 }
 
-/* Extra endpoints have connections of their own. True when one of them says nothing. */
+/* Rails have connections of their own. True when one of them says nothing. */
 static bool look_at_rails(struct ofi_pulse *pulse)
 {
     uint8_t silent = pulse->rails_waiting & (uint8_t)~pulse->rails_heard;
@@ -156,8 +156,8 @@ static bool is_quiet(struct ofi_link *link, bool rails)
     return quiet;
 }
 
-/* A provider may have no room for remote accesses as long as a connection of theirs (an extra
- * endpoint's) does not come, and packets get through all the same: then they have to do. */
+/* A provider may have no room for remote accesses as long as a connection of theirs (a rail's) does
+ * not come, and packets get through all the same: then they have to do. */
 static void look_at_refusals(struct ofi_link *link)
 {
     struct ofi_pulse *pulse = &link->pulse;
