@@ -67,6 +67,12 @@ fi
 run 0 "$pamirun" sh -c 'cat /proc/$$/personality'
 is out 00000000
 
+echo '# a small stack, of which the environment takes a part'
+if [ -z "${SANITIZE-}" ]; then # which needs more
+    run 0 env -i PATH="$PATH" prlimit --stack=20480 "$pamirun" -n 2 --tag echo x
+    [ "$(wc -l <"$scratch/out")" = 2 ] || complain 'a small stack'
+fi
+
 echo '# help and version'
 run 0 "$pamirun" --help
 for option in -n -np --nodes --bind --env --timeout --tag --no-tag --keep-going --no-aslr --stdin \

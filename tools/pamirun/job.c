@@ -76,7 +76,7 @@ static void task_hang_up(struct task *task)
 /* Reads once; false when there is nothing now or nothing more. */
 static bool task_read(struct task *task)
 {
-    char bytes[PMI1_LINE_MAX];
+    static char bytes[PMI1_LINE_MAX]; /* no stack is too small for it */
     ssize_t count = recv(task->pmi.fd, bytes, sizeof bytes, MSG_DONTWAIT);
 
     if (count > 0) {
@@ -573,7 +573,7 @@ static void job_close(struct job *job)
 
 int job_run(const struct options *options)
 {
-    struct job job;
+    static struct job job; /* no stack is too small for it */
     int err;
 
     standard_streams_open();
