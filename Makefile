@@ -41,6 +41,8 @@ pkgconfigdir ?= $(libdir)/pkgconfig
 comma := ,
 # A sanitizer's products live apart, so that switching does not rebuild everything.
 BUILD ?= build$(if $(SANITIZE),/sanitize-$(subst $(comma),-,$(SANITIZE)))
+# make takes what is before a blank and what is behind it for two names.
+$(if $(word 2,$(BUILD)),$(error BUILD is '$(BUILD)': names with blanks cannot be built to))
 
 ifneq ($(V),1)
 .SILENT:
@@ -354,6 +356,7 @@ steady := $(if $(findstring thread,$(SANITIZE)),\
 
 .PHONY: check run-check bench bench-deps launch-deps demo
 check: deps ## build and run the tests (see KIND, TEST, JOBS)
+	$(if $(word 2,$(CURDIR)),$(error tests do not run in '$(CURDIR)': its name has blanks))
 	$(if $(no_tests),$(error there is no test $(no_tests)))
 	$(if $(strip $(selected)),,$(error no test is selected))
 	+$(MAKE) --no-print-directory run-check
@@ -406,7 +409,6 @@ install-files: no-blanks
 	    "$(DESTDIR)$(mandir)/man$(k)" &&) true
 	$(INSTALL) -m 644 $(doc_files) "$(DESTDIR)$(docdir)"
 
-# make takes what is before a blank and what is behind it for two names.
 no-blanks:
 	$(foreach v,bindir libdir pkgconfigdir includedir docdir mandir,$(if $(word 2,$($(v))),\
 	    $(error $(v) is '$($(v))': names with blanks cannot be installed to)))

@@ -32,6 +32,17 @@ make -s CFLAGS=-O0 FABRIC_LIBS= lib >"$work/said"
 ! grep CC "$work/said" && grep -q "^prefix=$(pwd -P)/build\$" build/lib/pkgconfig/pami.pc ||
     { echo "FAILED: a tree that was moved names another place"; exit 1; }
 
+# A name with a blank in it would be taken for two.
+refuses()
+{
+    ! make -n "$@" >"$work/shown" 2>&1 && grep -q 'has blanks\|with blanks' "$work/shown" ||
+        { echo "FAILED: make $*, with a blank: $(tail -n 1 "$work/shown")"; exit 1; }
+}
+mkdir "$work/a blank"
+cp Makefile "$work/a blank"
+refuses lib BUILD="$work/a blank"
+refuses -C "$work/a blank" check
+
 # What tests cannot be built without is no reason for all to fail.
 make -n tests FABRIC_LIBS= CMOCKA_LIBS= >"$work/shown"
 ! grep -E 'lcmocka|test/fuzz/ofi_|test/unit/util_' "$work/shown" ||
