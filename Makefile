@@ -154,7 +154,10 @@ headers     := $(wildcard include/*.h)
 sub_headers := $(wildcard include/pami/*.h)
 man_pages   := $(wildcard doc/man/*.[1-9])
 man_kinds   := $(sort $(subst .,,$(suffix $(man_pages))))
-doc_files   := $(wildcard README.md LICENSE doc/*.md)
+# Installed as they lie here, because they name one another.
+doc_files   := $(wildcard README.md CONTRIBUTING.md LICENSE doc/*.md bench/*.md \
+                 examples/*.* examples/*/*.*)
+doc_dirs    := $(sort $(patsubst %/,%,$(dir $(doc_files))))
 all_c       := $(sort $(wildcard $(foreach d,src/*/ src/*/*/ include/ include/pami/ tools/ tools/*/ \
                  examples/ examples/*/ test/ test/*/ test/*/*/ bench/ bench/*/,$(d)*.c $(d)*.h)))
 
@@ -392,8 +395,8 @@ install: lib tools ## install below $(DESTDIR)$(prefix)
 # Installs what is there and builds nothing.
 install-files: no-blanks
 	$(call say,INSTALL,$(DESTDIR)$(prefix))
-	$(INSTALL) -d $(foreach d,$(bindir) $(libdir) $(pkgconfigdir) $(includedir)/pami $(docdir) \
-	    $(man_kinds:%=$(mandir)/man%),"$(DESTDIR)$(d)")
+	$(INSTALL) -d $(foreach d,$(bindir) $(libdir) $(pkgconfigdir) $(includedir)/pami \
+	    $(man_kinds:%=$(mandir)/man%) $(doc_dirs:%=$(docdir)/%),"$(DESTDIR)$(d)")
 	$(INSTALL) -m 644 $(headers) "$(DESTDIR)$(includedir)"
 	$(INSTALL) -m 644 $(sub_headers) "$(DESTDIR)$(includedir)/pami"
 	$(INSTALL) -m 755 $(shared) "$(DESTDIR)$(libdir)"
@@ -407,7 +410,8 @@ install-files: no-blanks
 	$(if $(tools),$(INSTALL) -m 755 $(tools) "$(DESTDIR)$(bindir)")
 	$(foreach k,$(man_kinds),$(INSTALL) -m 644 $(filter %.$(k),$(man_pages)) \
 	    "$(DESTDIR)$(mandir)/man$(k)" &&) true
-	$(INSTALL) -m 644 $(doc_files) "$(DESTDIR)$(docdir)"
+	$(foreach d,$(doc_dirs),$(INSTALL) -m 644 $(foreach f,$(doc_files),\
+	    $(if $(filter $(d)/,$(dir $(f))),$(f))) "$(DESTDIR)$(docdir)/$(d)" &&) true
 
 no-blanks:
 	$(foreach v,bindir libdir pkgconfigdir includedir docdir mandir,$(if $(word 2,$($(v))),\
@@ -419,7 +423,8 @@ uninstall: no-blanks ## remove what install has put there
                               $(module_names:%=pami-%.so)) \
 	    $(pkgconfigdir)/pami.pc $(tool_names:%=$(bindir)/%) \
 	    $(foreach p,$(man_pages),$(mandir)/man$(subst .,,$(suffix $(p)))/$(notdir $(p))) \
-	    $(addprefix $(docdir)/,$(notdir $(doc_files))),"$(DESTDIR)$(f)")
+	    $(doc_files:%=$(docdir)/%),"$(DESTDIR)$(f)")
+	cd "$(DESTDIR)$(docdir)" 2>/dev/null && rmdir -p $(filter-out .,$(doc_dirs)) 2>/dev/null || true
 	-rmdir "$(DESTDIR)$(includedir)/pami" "$(DESTDIR)$(docdir)" 2>/dev/null
 
 # ---- the rest -----------------------------------------------------------------------------------

@@ -44,6 +44,14 @@ closed=$(find "$work/root" ! -type l ! -perm -444)
 [ ! -e "$libdir/libpami-private.a" ] || fail "libpami-private.a was installed"
 grep -rl "$top\|$work" "$libdir/pkgconfig" && fail "pami.pc contains paths of the build"
 
+# Documents name others by where they lie, and examples are there to be compiled.
+documents=$there/share/doc/libpami
+for file in "$documents"/{,doc/,examples/}*.md; do
+    for link in $(grep -oE '\]\([^)#:]+' "$file" | cut -c3-); do
+        [ -e "${file%/*}/$link" ] || fail "$file names $link, which was not installed"
+    done
+done
+
 # A program with functions of its own under names that the library uses inside.
 cat >"$work/program.c" <<'END'
 #include <pami.h>
@@ -112,6 +120,7 @@ build_and_run()
     LD_LIBRARY_PATH=$libdir "$work/$name" || fail "$name ended with status $?"
 }
 
+build_and_run example $CC "${cflags[@]}" "$documents/examples/hello.c" "${libs[@]}"
 program=("${cflags[@]}" "$work/program.c")
 build_and_run shared $CC "${program[@]}" "${libs[@]}"
 build_and_run shared_debian $CC -fPIE -pie -Wl,--as-needed -Wl,-z,relro -Wl,-z,now \
