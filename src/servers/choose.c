@@ -22,11 +22,11 @@ static unsigned server_of(const struct servers *servers, pami_endpoint_t dest)
 /* The server whose turn it is; behind them comes the client itself. */
 static unsigned next_server(struct lane *lane, unsigned members)
 {
-    if (lane->left == 0 || lane->next >= members) {
+    if (lane->batched >= SERVERS_LOAD(lane->servers->batch) || lane->next >= members) {
         lane->next = (lane->next + 1) % members;
-        lane->left = SERVERS_LOAD(lane->servers->batch);
+        lane->batched = 0;
     }
-    lane->left--;
+    lane->batched++;
     return lane->next;
 }
 

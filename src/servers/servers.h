@@ -161,7 +161,7 @@ struct lane {
     struct pool requests;
     atomic_size_t outstanding; /* requests taken from the pool; see lane_unfinished */
     unsigned next;     /* server of the current batch; behind the last one: the client itself */
-    unsigned left;     /* of the batch */
+    unsigned batched;  /* requests in it so far */
     uint64_t probe_at; /* clock_ticks: when it may be asked again whether a processor is idle */
     struct learn_budget budget;
     struct learner learners[LEARN_KINDS][LEARN_CLASSES];

@@ -19,6 +19,7 @@
 #define TEST_LIMIT 40 /* many threads */
 #include "servers.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -359,12 +360,40 @@ static uint64_t gets_of(size_t server)
     return status.gets;
 }
 
+static void get_all(struct worker *worker, unsigned char *to)
+{
+    struct expect expect[PUTS];
+
+    for (size_t i = 0; i < PUTS; i++)
+        one_get(worker, job.task, i, to, &expect[i]);
+    for (size_t i = 0; i < PUTS; i++)
+        WAIT_WITH(advance_own(worker), expect[i].first == 1);
+}
+
+/* A batch that has begun is as long as the policy says by then. Thread 0, while the others wait. */
+static void by_turns(struct worker *worker)
+{
+    pamix_servers_policy_t policy = {.operations = 7, .bytes_most = SIZE_MAX, .batch = UINT_MAX};
+    unsigned char *to = servers_memory(&job, PUTS * PUT_BYTES);
+    uint64_t before[16];
+
+    CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
+    get_all(worker, to);
+    policy.batch = 1;
+    CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
+    for (size_t i = 0; i < servers_count; i++)
+        before[i] = gets_of(i);
+    get_all(worker, to);
+    for (size_t i = 0; i < servers_count; i++)
+        CHECK(gets_of(i) >= before[i] + PUTS / servers_count);
+    memory_free(to);
+}
+
 /* One server is to have everything. Thread 0, while the others wait. */
 static void by_the_first(struct worker *worker)
 {
     pamix_servers_policy_t policy = {.operations = 7, .bytes_most = SIZE_MAX, .batch = 1};
     unsigned char *to = servers_memory(&job, PUTS * PUT_BYTES);
-    struct expect expect[PUTS];
     uint64_t before[16];
 
     policy.servers = (unsigned)servers_count + 1;
@@ -375,10 +404,7 @@ static void by_the_first(struct worker *worker)
     CHECK(policy.servers == (servers_count > 1));
     for (size_t i = 0; i < servers_count; i++)
         before[i] = gets_of(i);
-    for (size_t i = 0; i < PUTS; i++)
-        one_get(worker, job.task, i, to, &expect[i]);
-    for (size_t i = 0; i < PUTS; i++)
-        WAIT_WITH(advance_own(worker), expect[i].first == 1);
+    get_all(worker, to);
     CHECK(gets_of(0) == before[0] + PUTS);
     for (size_t i = 1; i < servers_count; i++)
         CHECK(gets_of(i) == before[i]);
@@ -431,6 +457,7 @@ static void *work(void *argument)
     messages(worker, false, 3);
     under_policies(worker, 4);
     if (worker->index == 0) {
+        by_turns(worker);
         by_the_first(worker);
         check_counters();
     }
