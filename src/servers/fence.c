@@ -174,23 +174,35 @@ pami_result_t fence_last(struct servers *servers, struct context *context, pami_
     return fence_launch(fence);
 }
 
+static pami_result_t fence_threads(struct servers *servers, struct context *context,
+                                   pami_event_function fn, void *cookie)
+{
+    struct fence *fence = fence_new(servers, context, fn, cookie);
+
+    return fence != NULL ? fence_launch(fence)
+                         : error_set(PAMI_ENOMEM, "PAMIX_Servers_fence: out of memory");
+}
+
+static pami_result_t fence_processes(struct servers *servers, struct context *context,
+                                     pami_event_function fn, void *cookie)
+{
+    pami_result_t result;
+    struct lane *lane = lane_of("PAMIX_Servers_fence", servers, context, &result);
+
+    return lane != NULL ? process_fence(lane, fn, cookie) : result;
+}
+
 pami_result_t PAMIX_Servers_fence(pamix_servers_t handle, pami_context_t context,
                                   pami_event_function fn, void *cookie)
 {
     struct servers *servers = servers_find("PAMIX_Servers_fence", handle);
     struct context *own = context_from_handle(context);
     pami_result_t result = PAMI_EAGAIN;
-    struct fence *fence;
 
     if (servers == NULL)
         return PAMI_INVAL;
     if (own == NULL || own->core != servers->core)
         return error_set(PAMI_INVAL, "PAMIX_Servers_fence: context: is not of the servers' client");
-    if (servers->processes && atomic_load(&servers->state) == SERVERS_RUNNING) {
-        struct lane *lane = lane_of("PAMIX_Servers_fence", servers, context, &result);
-
-        return lane != NULL ? process_fence(lane, fn, cookie) : result;
-    }
     /* A stop that does not see this count has been seen by the state. */
     atomic_fetch_add(&servers->fencing, 1);
     switch (atomic_load(&servers->state)) {
@@ -198,9 +210,11 @@ pami_result_t PAMIX_Servers_fence(pamix_servers_t handle, pami_context_t context
         result = PAMI_Fence_all(context, fn, cookie);
         break;
     case SERVERS_RUNNING:
-        fence = fence_new(servers, own, fn, cookie);
-        result = fence != NULL ? fence_launch(fence)
-                               : error_set(PAMI_ENOMEM, "PAMIX_Servers_fence: out of memory");
+        if (servers->processes) {
+            result = fence_processes(servers, own, fn, cookie);
+            break;
+        }
+        result = fence_threads(servers, own, fn, cookie);
         if (result == PAMI_SUCCESS)
             return result;
         break;

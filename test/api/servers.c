@@ -430,6 +430,27 @@ static void under_starts(struct worker *worker, size_t point)
     meet(worker, point);
 }
 
+/* The others fence all the time. */
+static void fences_under_starts(struct worker *worker, size_t point)
+{
+    double until = test_now() + 0.5;
+
+    while (test_now() < until) {
+        bool ended = false;
+
+        if (worker->index != 0) {
+            SERVERS_REQUEST(advance_own(worker),
+                            PAMIX_Servers_fence(servers, worker->context, rma_on_fence, &ended));
+        } else {
+            CHECK_OK(PAMIX_Servers_stop(servers, worker->context, rma_on_fence, &ended));
+        }
+        WAIT_WITH(advance_own(worker), ended);
+        if (worker->index == 0)
+            CHECK_OK(PAMIX_Servers_start(servers));
+    }
+    meet(worker, point);
+}
+
 static void check_counters(void)
 {
     pamix_servers_status_t all = servers_status(servers), one;
@@ -463,6 +484,7 @@ static void *work(void *argument)
     }
     meet(worker, 5);
     under_starts(worker, 6);
+    fences_under_starts(worker, 7);
     return NULL;
 }
 
