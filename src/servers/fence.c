@@ -27,21 +27,23 @@ struct fence {
     pami_event_function function;
     void *cookie;
     bool closing;
-    atomic_uint parts;   /* that have not ended */
-    atomic_uint pending; /* these, and the fence of the caller's context */
+    unsigned long long losses; /* that it tells: fence_bit */
+    atomic_uint parts;         /* that have not ended */
+    atomic_uint pending;       /* these, and the fence of the caller's context */
     atomic_int result;
     pami_work_t work;
     struct fence_part part[];
 };
 
-bool servers_take_loss(struct servers *servers, const struct context *context)
+bool servers_take_loss(struct servers *servers, const struct context *context,
+                       unsigned long long bit)
 {
     bool any = false;
 
     if (context != NULL)
-        return atomic_exchange(&servers->lost[context->offset], false);
+        return (atomic_fetch_and(&servers->lost[context->offset], ~bit) & bit) != 0;
     for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++)
-        any = atomic_exchange(&servers->lost[i], false) || any;
+        any = atomic_exchange(&servers->lost[i], 0) != 0 || any;
     return any;
 }
 
@@ -83,7 +85,7 @@ static void part_less(struct fence *fence, pami_result_t result)
     struct servers *servers = fence->servers;
 
     if (atomic_fetch_sub(&fence->parts, 1) == 1) {
-        if (servers_take_loss(servers, fence->closing ? NULL : fence->context))
+        if (servers_take_loss(servers, fence->closing ? NULL : fence->context, fence->losses))
             atomic_store(&fence->result, PAMI_ERROR);
         if (!fence->closing)
             atomic_fetch_sub(&servers->fencing, 1);
@@ -177,10 +179,19 @@ pami_result_t fence_last(struct servers *servers, struct context *context, pami_
 static pami_result_t fence_threads(struct servers *servers, struct context *context,
                                    pami_event_function fn, void *cookie)
 {
+    struct lane *lane =
+        atomic_load_explicit(&servers->lanes[context->offset], memory_order_relaxed);
     struct fence *fence = fence_new(servers, context, fn, cookie);
+    pami_result_t result;
 
-    return fence != NULL ? fence_launch(fence)
-                         : error_set(PAMI_ENOMEM, "PAMIX_Servers_fence: out of memory");
+    if (fence == NULL)
+        return error_set(PAMI_ENOMEM, "PAMIX_Servers_fence: out of memory");
+    if (lane == NULL)
+        return fence_launch(fence);
+    fence->losses = fence_bit(lane->next_fence);
+    result = fence_launch(fence);
+    lane->next_fence += result == PAMI_SUCCESS;
+    return result;
 }
 
 static pami_result_t fence_processes(struct servers *servers, struct context *context,

@@ -73,7 +73,7 @@ void lane_free(struct lane *lane)
     atomic_store_explicit(&lane->servers->lanes[lane->offset], NULL, memory_order_relaxed);
     plain_end(lane);
     process_lane_end(lane);
-    atomic_store(&lane->servers->lost[lane->offset], false);
+    atomic_store(&lane->servers->lost[lane->offset], 0);
     while ((item = list_pop_front(&lane->records)) != NULL)
         free(list_entry(item, struct lane_record, link));
     pool_finish(&lane->requests);

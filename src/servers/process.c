@@ -34,35 +34,17 @@
 /* A fence of one lane, or a stop. */
 struct process_fence {
     struct lane_record record;
-    struct list link; /* in lane->fences: has begun */
     struct servers *servers;
     struct context *context;
     pami_event_function function;
     void *cookie;
     pami_result_t result;
-    unsigned pending; /* parts: of each server, and of the context */
-    uint32_t number;  /* request->fence of what it is the first to wait for */
-    bool lost;        /* some of that */
+    unsigned pending;          /* parts: of each server, and of the context */
+    unsigned long long losses; /* that it tells: fence_bit */
+    bool lost;                 /* there were some */
     bool stop;
     pami_work_t work;
 };
-
-/* The fence behind it says so. */
-static void note_loss(const struct request *request)
-{
-    struct lane *lane = request->lane;
-    struct list *item;
-
-    list_for_each (item, &lane->fences) {
-        struct process_fence *fence = list_entry(item, struct process_fence, link);
-
-        if (fence->number == request->fence) {
-            fence->lost = true;
-            return;
-        }
-    }
-    lane_lost(lane);
-}
 
 /* ---- answers ---- */
 
@@ -97,7 +79,7 @@ static void on_answer(pami_context_t handle, void *cookie, const void *header, s
     if (answer->result != PAMI_SUCCESS) {
         atomic_fetch_add_explicit(&request->server->failed, 1, memory_order_relaxed);
         if (!request->wanted)
-            note_loss(request);
+            lane_lost(request->lane, request->fence);
     }
     forget(request); /* a stop waits for that, and looks for losses */
     request_end_here(request, (pami_result_t)answer->result);
@@ -139,7 +121,7 @@ static void take_back(struct request *request)
     pami_result_t result = request->kind == REQUEST_GET ? get_again(request) : PAMI_ERROR;
 
     if (result != PAMI_SUCCESS)
-        note_loss(request);
+        lane_lost(request->lane, request->fence);
     forget(request);
     if (result != PAMI_SUCCESS)
         request_fail(request, result);
@@ -202,7 +184,6 @@ int process_lane(struct lane *lane)
     lane->waiting = calloc(servers->count, sizeof(*lane->waiting));
     if (lane->waiting == NULL)
         return -ENOMEM;
-    list_init(&lane->fences);
     message_register(lane->context, MESSAGE_SERVERS, on_answer, lane);
     lane->handles.first = servers->core->server_generations[lane->context->offset];
     lane->watch.gone = on_gone;
@@ -366,7 +347,6 @@ int process_put(struct request *request, bool ordered)
     error = enter(servers, request, (unsigned)(server - servers->server));
     if (error != 0)
         return error;
-    request->fence = lane->next_fence;
     request->handle = call.handle = handle_new(&lane->handles, request);
     error = call.handle != 0 ? say(request, server, &call, &data) : -ENOMEM;
     if (error == -EPIPE)
@@ -458,17 +438,12 @@ pami_result_t PAMIX_Servers_attach(pami_client_t handle, const pamix_servers_con
 
 /* ---- fences ---- */
 
-static void fence_free(struct process_fence *fence)
-{
-    list_remove(&fence->link);
-    lane_record_remove(&fence->record);
-    free(fence);
-}
-
 static void fence_less(pami_context_t context, void *cookie, pami_result_t result)
 {
     struct process_fence *fence = cookie, copy;
+    const struct context *own = fence->stop ? NULL : fence->context;
 
+    fence->lost = servers_take_loss(fence->servers, own, fence->losses) || fence->lost;
     if (result != PAMI_SUCCESS)
         fence->result = result;
     if (--fence->pending != 0)
@@ -478,7 +453,8 @@ static void fence_less(pami_context_t context, void *cookie, pami_result_t resul
         atomic_store(&fence->servers->state, SERVERS_STOPPED);
     }
     copy = *fence;
-    fence_free(fence);
+    lane_record_remove(&fence->record);
+    free(fence);
     if (copy.lost)
         copy.result = error_set(PAMI_ERROR, "%s: what servers had may be lost",
                                 copy.stop ? "PAMIX_Servers_stop" : "PAMIX_Servers_fence");
@@ -492,9 +468,6 @@ static void fence_launch(struct process_fence *fence, struct lane *lane)
 {
     pami_result_t result;
 
-    fence->number = lane->next_fence++;
-    fence->lost = servers_take_loss(fence->servers, fence->stop ? NULL : fence->context);
-    list_push_back(&lane->fences, &fence->link);
     for (unsigned i = 0; i < fence->servers->count; i++) {
         struct request *request = request_new(lane, REQUEST_FENCE);
         int error;
@@ -543,9 +516,10 @@ static pami_result_t fence_begin(const char *function, struct lane *lane, bool s
                                     .function = fn,
                                     .cookie = cookie,
                                     .pending = 1,
+                                    .losses = fence_bit(lane->next_fence),
                                     .stop = stop,
                                     .result = PAMI_SUCCESS};
-    list_init(&fence->link);
+    lane->next_fence++;
     lane_record_add(lane, &fence->record);
     PAMI_Context_post(lane->context, &fence->work, launch_later, fence);
     return PAMI_SUCCESS;

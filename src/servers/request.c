@@ -135,7 +135,7 @@ static void event_came(struct request_event *event, pami_result_t result)
     if (result != PAMI_SUCCESS && last)
         servers_count(&server->failed, 1);
     if (result != PAMI_SUCCESS && !request->wanted)
-        lane_lost(request->lane);
+        lane_lost(request->lane, request->fence);
     if (last && !request->wanted)
         request_return(request);
     else if (last)
@@ -232,6 +232,7 @@ struct request *request_new(struct lane *lane, enum request_kind kind)
                           memory_order_relaxed);
     request->lane = lane;
     request->kind = (uint8_t)kind;
+    request->fence = lane->next_fence;
     request->more = NULL;
     for (int i = 0; i < 2; i++)
         request->event[i].request = request;

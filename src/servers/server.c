@@ -63,7 +63,7 @@ static bool serve(struct server *server, struct request *request)
     if (unlikely(result != PAMI_SUCCESS)) {
         servers_count(&server->failed, 1);
         if (!request->wanted)
-            lane_lost(request->lane);
+            lane_lost(request->lane, request->fence);
         request_fail(request, result);
     } else if (request->kind == REQUEST_IMMEDIATE) {
         request_return(request);

@@ -126,7 +126,7 @@ struct request {
     uint8_t kind;          /* enum request_kind */
     uint8_t under_way;     /* callbacks that the operation will still make */
     uint32_t handle;       /* by which a server process answers */
-    uint32_t fence;        /* number of the next fence that its lane begins at processes */
+    uint32_t fence;        /* number of the next fence of its lane */
     bool wanted;           /* the user wants any */
     void *cookie;
     void *more; /* malloced, when `copy` is too small */
@@ -169,7 +169,6 @@ struct lane {
     unsigned *waiting;  /* requests at each server process; NULL: servers are threads */
     size_t begun_again; /* gets of server processes that have died, not complete */
     uint32_t next_fence;
-    struct list fences; /* struct process_fence, begun */
     struct handle_table handles;
     struct message_watch watch;
     pami_dispatch_p2p_function otherwise; /* gets answers when there is no lane */
@@ -239,9 +238,9 @@ struct servers {
     struct model *model; /* what has been measured; NULL: nothing */
     atomic_size_t bytes_least, bytes_most, split;
     _Atomic(struct lane *) lanes[ENDPOINT_OFFSETS_MAX];
-    /* By context: something is lost that no callback tells of, or went with a process, which its
-     * next fence tells, or the stop. */
-    atomic_bool lost[ENDPOINT_OFFSETS_MAX];
+    /* By context: something is lost that no callback tells of, or went with a process. A bit for
+     * each of 64 fences, by number, which tells of it, or the stop does. */
+    atomic_ullong lost[ENDPOINT_OFFSETS_MAX];
     pami_context_t contexts[ENDPOINT_OFFSETS_MAX];
     struct server *server;
     struct ring_slot *slots;
@@ -308,14 +307,23 @@ pami_result_t request_start(struct request *request, struct context *context);
 /* It could not be started: as if it had ended with `result`. */
 void request_fail(struct request *request, pami_result_t result);
 
-/* No callback of the program's tells that something of the lane has failed. Any thread. */
-static inline void lane_lost(const struct lane *lane)
+/* In servers->lost. */
+static inline unsigned long long fence_bit(uint32_t fence)
 {
-    atomic_store(&lane->servers->lost[lane->offset], true);
+    return 1ull << fence % 64;
 }
 
-/* Was anything lost that no fence has told: of the context, or NULL, a stop: of any? */
-bool servers_take_loss(struct servers *servers, const struct context *context);
+/* No callback of the program's tells that something has failed which fence number `fence` of the
+ * lane is the first to wait for. Any thread. */
+static inline void lane_lost(const struct lane *lane, uint32_t fence)
+{
+    atomic_fetch_or(&lane->servers->lost[lane->offset], fence_bit(fence));
+}
+
+/* Was anything lost that the context's fence with this bit tells; or NULL, a stop: that no fence
+ * has told? */
+bool servers_take_loss(struct servers *servers, const struct context *context,
+                       unsigned long long bit);
 
 /* A server process has answered: by the first of two callbacks, which is run unless it has been; by
  * the last one. The owner. */

@@ -102,7 +102,7 @@ static struct whole *whole_new(struct lane *lane, const pami_rma_t *rma, pami_ev
 static void piece_failed(const struct request_call *call, struct whole *whole, pami_result_t result)
 {
     if (whole == NULL)
-        lane_lost(call->lane);
+        lane_lost(call->lane, call->lane->next_fence);
     for (unsigned which = 0; which < 2; which++)
         if (whole != NULL && whole->function[which] != NULL)
             piece_came(call->lane->context, whole, which, result);

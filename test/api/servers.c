@@ -29,7 +29,8 @@ enum {
     BIG = 40000,
     MESSAGES = 60, /* to each context, per phase */
     PUTS = 40,
-    PUT_BYTES = 5000
+    PUT_BYTES = 5000,
+    SLOW = 32 << 20 /* takes longer than to refuse something */
 };
 
 struct header {
@@ -532,11 +533,17 @@ static void on_fenced(pami_context_t context, void *cookie, pami_result_t result
     *(pami_result_t *)cookie = result;
 }
 
+static void fence_begin(pami_result_t *result)
+{
+    *result = PAMI_EAGAIN;
+    CHECK_OK(TEST_CALL(PAMIX_Servers_fence(servers, job.context[0], on_fenced, result)));
+}
+
 static pami_result_t fence(void)
 {
-    pami_result_t result = PAMI_EAGAIN;
+    pami_result_t result;
 
-    CHECK_OK(TEST_CALL(PAMIX_Servers_fence(servers, job.context[0], on_fenced, &result)));
+    fence_begin(&result);
     WAIT_WITH(advance_own(&workers[0]), result != PAMI_EAGAIN);
     return result;
 }
@@ -566,6 +573,28 @@ static void failure(void)
         CHECK_RESULT(fence(), PAMI_ERROR);
     CHECK_RESULT(fence(), PAMI_SUCCESS);
     memory_free(local);
+}
+
+/* A fence says nothing of what was asked for behind it, although that fails before it ends. */
+static void failure_behind_fence(void)
+{
+    unsigned char *to = servers_memory(&job, SLOW), *from = servers_memory(&job, SLOW);
+    pami_get_simple_t get = {
+        .rma = {.dest = job_endpoint(&job, job.task, 0), .bytes = SLOW},
+        .addr = {to, from},
+    };
+    pami_result_t before, behind;
+
+    CHECK_OK(TEST_CALL(PAMIX_Servers_get(servers, job.context[0], &get, 0)));
+    fence_begin(&before);
+    get.rma.dest = 0x7fffffff;
+    get.rma.bytes = 8;
+    CHECK_OK(TEST_CALL(PAMIX_Servers_get(servers, job.context[0], &get, 0)));
+    fence_begin(&behind);
+    WAIT_WITH(advance_own(&workers[0]), before != PAMI_EAGAIN && behind != PAMI_EAGAIN);
+    CHECK_RESULT(before, PAMI_SUCCESS);
+    CHECK_RESULT(behind, PAMI_ERROR);
+    memory_free(to), memory_free(from);
 }
 
 /* So is a message with an id that is not registered: in no case does it go out with another one,
@@ -625,6 +654,7 @@ int main(int argc, char **argv)
     for (size_t i = 1; i < threads; i++)
         CHECK(pthread_join(thread[i], NULL) == 0);
     failure();
+    failure_behind_fence();
     unregistered();
     CHECK_RESULT(PAMIX_Servers_destroy(&servers), PAMI_EAGAIN);
     servers_end(&job, &servers);
