@@ -117,6 +117,17 @@ void share_ring(struct context *context)
         context->share.ring(context->share.cookie);
 }
 
+/* By the context's helper, or a function of the user's that it calls. */
+static void note_help(struct context *context, int events)
+{
+    uint64_t helped;
+
+    if (events == 0 || !is_helper)
+        return;
+    helped = atomic_load_explicit(&context->share.helped, memory_order_relaxed);
+    atomic_store_explicit(&context->share.helped, helped + (uint64_t)events, memory_order_relaxed);
+}
+
 static int owned_pass(struct context *context)
 {
     int events;
@@ -126,6 +137,7 @@ static int owned_pass(struct context *context)
     events = context_pass(context);
     context_leave(context);
     misuse_leave(context);
+    note_help(context, events);
     return events;
 }
 
@@ -240,17 +252,11 @@ static bool lie_down(struct context *context, bool light)
 
 static enum share_turn passes(struct context *context, const struct share_rules *rules)
 {
-    struct context_share *share = &context->share;
     unsigned idle = 0;
 
     for (;;) {
         int events = owned_pass(context);
 
-        if (events != 0)
-            atomic_store_explicit(&share->helped,
-                                  atomic_load_explicit(&share->helped, memory_order_relaxed) +
-                                      (uint64_t)events,
-                                  memory_order_relaxed);
         if (is_over(context, rules))
             return SHARE_ENDED;
         if (is_wanted(context))

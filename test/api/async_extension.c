@@ -206,6 +206,20 @@ static void progress(pami_context_t context, void *cookie)
     __atomic_fetch_add(&calls, 1, __ATOMIC_RELEASE);
 }
 
+/* What it does counts as what the thread does, of which a wait tells. */
+static void own_events(pami_context_t context)
+{
+    pamix_context_async_status_t status = {0};
+    double before;
+
+    WAIT_WITH(CHECK_OK(PAMIX_Context_async_query(context, &status)), status.events >= POSTS);
+    (void)PAMIX_Context_wait(context, 0);
+    post_and_spin(context, 1);
+    before = test_now();
+    CHECK_OK(PAMIX_Context_wait(context, (size_t)(1e6 * test_factor())));
+    CHECK(test_now() - before < 0.5 * test_factor());
+}
+
 static void own_function(void)
 {
     pami_context_t context = job.context[2];
@@ -214,6 +228,7 @@ static void own_function(void)
     CHECK_OK(async_enable(context, PAMIX_ASYNC_ALL));
     post_and_spin(context, POSTS);
     CHECK(load(&calls) != 0);
+    own_events(context);
     for (int i = 0; i < 50; i++) {
         CHECK_OK(PAMI_Context_lock(context));
         if (i % 2 == 0)
