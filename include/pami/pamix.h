@@ -498,9 +498,9 @@ pami_result_t PAMIX_Servers_attach(pami_client_t client, const pamix_servers_con
 pami_result_t PAMIX_Servers_destroy(pamix_servers_t *servers);
 
 /*
- * From now on requests are forwarded, by threads of asynchronous progress: one for each server,
- * unless the client already has that many fewer. One thread starts and stops. PAMI_EAGAIN: a stop
- * is under way; else as PAMIX_Context_async_enable.
+ * From now on requests are forwarded, by threads of asynchronous progress: those that the client
+ * has, and if there are none yet, one for each server. One thread starts and stops. PAMI_EAGAIN: a
+ * stop is under way; else as PAMIX_Context_async_enable.
  */
 pami_result_t PAMIX_Servers_start(pamix_servers_t servers);
 

@@ -222,6 +222,20 @@ struct servers *servers_new(struct client_core *core, size_t count,
     return servers;
 }
 
+/* Contexts are dealt out to threads by their numbers (client/async.h): the fewest of which each
+ * server has one to itself. */
+static unsigned count_threads(const struct servers *servers)
+{
+    for (unsigned threads = servers->count;; threads++) {
+        uint64_t seen = 0;
+
+        for (unsigned i = 0; i < servers->count; i++)
+            seen |= UINT64_C(1) << servers->server[i].context->offset % threads;
+        if ((unsigned)__builtin_popcountll(seen) == servers->count)
+            return threads;
+    }
+}
+
 pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
                                    const pamix_servers_config_t *config, pamix_servers_t *out)
 {
@@ -250,6 +264,7 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
         list_init(&server->fences);
         ring_init(&server->ring, servers->slots + i * servers->queue, servers->queue);
     }
+    servers->threads = count_threads(servers);
     contexts_take(servers);
     *out = servers;
     return PAMI_SUCCESS;
@@ -324,7 +339,7 @@ pami_result_t PAMIX_Servers_start(pamix_servers_t handle)
                                       has_place(option_string(OPT_ASYNC_CPUS)) ||
                                       async_spare(servers->core->client) != 0);
     if (!servers->processes) {
-        how.threads = servers->count;
+        how.threads = servers->threads;
         how.cpus = servers->cpus;
         result = PAMIX_Context_async_enable(servers->contexts, servers->count, &how);
         if (result != PAMI_SUCCESS)

@@ -220,6 +220,7 @@ struct servers {
     struct client_core *core;
     pami_client_t client; /* core's */
     unsigned count;
+    unsigned threads; /* that it takes for each of them to have one */
     bool processes;
     size_t queue;                    /* requests that may wait for each */
     uint64_t heap_begin, heap_bytes; /* what processes see of this task's memory */

@@ -621,6 +621,34 @@ static void unregistered(void)
     }
 }
 
+/* Each server has a thread, whatever contexts of the client are others. */
+static void apart(void)
+{
+    struct job second;
+    pami_context_t some[2];
+    pamix_servers_t spread;
+    unsigned seen = 0;
+    bool stopped = false;
+
+    job_start(&second, "second", 4);
+    second.driven = 1;
+    for (size_t i = 0; i < 2; i++)
+        some[i] = second.context[2 * i + 1];
+    CHECK_OK(PAMIX_Servers_create(some, 2, NULL, &spread));
+    CHECK_OK(PAMIX_Servers_start(spread));
+    for (size_t i = 0; i < 2; i++) {
+        pamix_context_async_status_t status;
+
+        CHECK_OK(PAMIX_Context_async_query(some[i], &status));
+        CHECK(status.enabled && (seen & 1u << status.thread) == 0);
+        seen |= 1u << status.thread;
+    }
+    CHECK_OK(PAMIX_Servers_stop(spread, second.context[0], rma_on_fence, &stopped));
+    WAIT(&second, stopped);
+    CHECK_OK(PAMIX_Servers_destroy(&spread));
+    job_finish(&second);
+}
+
 int main(int argc, char **argv)
 {
     pthread_t thread[THREADS_MAX];
@@ -656,6 +684,7 @@ int main(int argc, char **argv)
     failure();
     failure_behind_fence();
     unregistered();
+    apart();
     CHECK_RESULT(PAMIX_Servers_destroy(&servers), PAMI_EAGAIN);
     servers_end(&job, &servers);
     rma_close(&job);
