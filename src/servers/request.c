@@ -34,6 +34,17 @@ static pami_endpoint_t dest_of(const struct request *request)
     }
 }
 
+static const char *reason_of(const struct request *request, pami_result_t result)
+{
+    if (SERVERS_LOAD(request->server->dead) != 0)
+        return "the server has died";
+    if (request->refused && request->more != NULL)
+        return request->more;
+    return result == PAMI_ENOMEM  ? "out of memory"
+           : result == PAMI_INVAL ? "an argument is wrong"
+                                  : "failed, or its destination has gone";
+}
+
 /* Whoever has found the failure is another thread, or a process. */
 static void say_why(const struct request *request, pami_result_t result)
 {
@@ -51,10 +62,7 @@ static void say_why(const struct request *request, pami_result_t result)
     dest = dest_of(request);
     error_set(result, "communication server %u: %s to endpoint %u of task %u: %s",
               (unsigned)(server - server->servers->server), what[request->kind], dest,
-              endpoint_task(dest),
-              SERVERS_LOAD(server->dead) != 0 ? "the server has died"
-              : result == PAMI_ENOMEM         ? "out of memory"
-                                              : "failed, or its destination has gone");
+              endpoint_task(dest), reason_of(request, result));
 }
 
 static pami_result_t run_event(pami_context_t context, void *cookie)
@@ -234,6 +242,7 @@ struct request *request_new(struct lane *lane, enum request_kind kind)
     request->kind = (uint8_t)kind;
     request->fence = lane->next_fence;
     request->more = NULL;
+    request->refused = false;
     for (int i = 0; i < 2; i++)
         request->event[i].request = request;
     return request;

@@ -11,7 +11,10 @@
  * then looks at `idle`; all four are in the total order of sequentially consistent operations, so
  * one of the two sees the other.
  */
+#include <stdlib.h>
+
 #include "servers/servers.h"
+#include "util/error.h"
 
 /* Requests of one turn: the context must be advanced in between. */
 #define SERVER_TURN 64
@@ -64,6 +67,9 @@ static bool serve(struct server *server, struct request *request)
         servers_count(&server->failed, 1);
         if (!request->wanted)
             lane_lost(request->lane, request->fence);
+        free(request->more);
+        request->more = error_copy();
+        request->refused = true;
         request_fail(request, result);
     } else if (request->kind == REQUEST_IMMEDIATE) {
         request_return(request);

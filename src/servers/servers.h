@@ -128,6 +128,7 @@ struct request {
     uint32_t handle;       /* by which a server process answers */
     uint32_t fence;        /* number of the next fence of its lane */
     bool wanted;           /* the user wants any */
+    bool refused;          /* the server's call was, and `more` says why, or is NULL */
     void *cookie;
     void *more; /* malloced, when `copy` is too small */
     union {

@@ -565,6 +565,7 @@ static void failure(void)
         WAIT_WITH(advance_own(&workers[0]), expect.first == 1);
         result = expect.result;
         CHECK(strstr(test_text(), "get to endpoint 2147483647") != NULL);
+        CHECK(strstr(test_text(), processes ? "argument" : "outside the job") != NULL);
     }
     CHECK(result == PAMI_INVAL);
     CHECK_RESULT(fence(), PAMI_SUCCESS);
@@ -617,7 +618,7 @@ static void unregistered(void)
             WAIT_WITH(advance_own(&workers[0]), expect.first == 1);
             result = expect.result;
         }
-        CHECK(result == PAMI_ERROR);
+        CHECK(result == PAMI_ERROR && strstr(test_text(), "is not registered") != NULL);
     }
 }
 
