@@ -343,11 +343,12 @@ static int our_getname(struct fid *fid, void *name, size_t *bytes)
 static int our_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
                         void *context)
 {
-    int error = fails(ENDPOINT);
+    bool ours_too = info->ep_attr->type == FI_EP_RDM; /* or a connection of the provider's */
+    int error = ours_too ? fails(ENDPOINT) : 0;
 
     if (error == 0)
         error = real.domain->endpoint(domain, info, ep, context);
-    if (error != 0 || info->ep_attr->type != FI_EP_RDM)
+    if (error != 0 || !ours_too)
         return error;
     pthread_mutex_lock(&lock);
     if (real.msg == NULL) {

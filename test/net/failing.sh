@@ -35,6 +35,11 @@ fails 0 insert:1:1:22:1 send:7:1:5:1 inject:5:20:5:1 sent:30:1:107:1 came:40:5:5
 # The task has no context then: that is all that it is told.
 fails 1 domain:1:1:12:1 av:1:1:12:1 endpoint:1:1:24:1 enable:1:1:12:1 getname:1:1:22:1
 
+# Without endpoints for reads and writes packets have to do, which a context leaves nothing behind of.
+FAILING_FABRIC=endpoint:4:0:24
+run 0 "$pamirun" -n 2 --nodes 2 env LD_PRELOAD="$failing" "$build/test/net/unserved"
+grep -q 'fi_endpoint: Too many open files' "$scratch/err" || complain 'all endpoints are there'
+
 # Data that cannot be read once is pushed; later messages are read again: of two in each round.
 export FAILING_FABRIC_LOG=$scratch/calls
 fails 2 read:1:1:5

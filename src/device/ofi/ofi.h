@@ -235,6 +235,7 @@ struct ofi_slot {
     struct fid_ep *ep;                   /* of packets */
     struct fid_ep *rails[OFI_RAILS_MAX]; /* of remote reads and writes, since the first one */
     uint32_t rail_count, rail_next;
+    bool no_rails; /* they cannot be opened */
     struct ofi_name name;
     struct ofi_region all, receive_region;
     size_t packet_max, inject_max, receive_bytes;
@@ -497,7 +498,7 @@ void ofi_provider_explain(const struct ofi_device *device, device_explain_functi
 int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **slot);
 void ofi_slot_free(struct ofi_slot *slot);
 void ofi_slot_edges(struct ofi_slot *slot);
-void ofi_rails_open(struct ofi_slot *slot); /* rail_count is not 0 from then on */
+bool ofi_rails_open(struct ofi_slot *slot); /* true: rail_count is not 0 from then on */
 void ofi_rails_close(struct ofi_slot *slot);
 int ofi_slot_post(struct ofi_slot *slot, struct ofi_receive *receive);
 

@@ -452,6 +452,7 @@ int ofi_port_open(struct device *base, const struct port_params *params, struct 
         return error;
     }
     slot->endpoint = params->endpoint;
+    slot->no_rails = false;
     port->port = (struct port){.ops = base->ops, .device = base, .params = *params};
     port->slot = slot;
     pthread_mutex_lock(&device->lock);

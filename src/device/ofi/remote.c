@@ -226,13 +226,14 @@ static int start(struct ofi_link *link, const struct remote_access *access, uint
                  struct transfer *transfer)
 {
     struct ofi_slot *slot = link->slot;
-    struct remote *remote = remote_new(slot);
+    struct remote *remote;
     int error;
 
+    if (unlikely(slot->rail_count == 0) && !ofi_rails_open(slot))
+        return -EOPNOTSUPP;
+    remote = remote_new(slot);
     if (remote == NULL)
         return -EAGAIN;
-    if (unlikely(slot->rail_count == 0))
-        ofi_rails_open(slot);
     remote->to = link;
     remote->transfer = transfer;
     remote->put = access->put;

@@ -162,26 +162,29 @@ static int open_one(struct ofi_slot *slot, uint32_t number, struct fid_ep **ep)
 
 /*
  * The endpoints of remote reads and writes: others, whose names nobody has to know, unless they
- * are costly, or memory is bound to one endpoint and cannot be used through another. Who cannot
- * have them does with that of packets.
+ * are costly, or memory is bound to one endpoint and cannot be used through another. Where they
+ * cannot be had packets have to do, in this life of the context: from that of packets nothing could
+ * be taken back.
  */
-void ofi_rails_open(struct ofi_slot *slot)
+bool ofi_rails_open(struct ofi_slot *slot)
 {
     const int bound = FI_MR_LOCAL | FI_MR_ENDPOINT;
     const struct ofi_provider *provider = &slot->device->provider;
-    uint32_t count = (uint32_t)option_int(OPT_OFI_RAILS);
-    int cancel = ofi_enter();
+    bool one = (provider->info->domain_attr->mr_mode & bound) == bound;
+    uint32_t count = one ? 1 : (uint32_t)option_int(OPT_OFI_RAILS);
+    int cancel;
 
-    if ((provider->info->domain_attr->mr_mode & bound) == bound)
-        count = 0;
-    else if (!provider->apart)
+    if (slot->no_rails)
+        return false;
+    cancel = ofi_enter();
+    if (one || !provider->apart)
         slot->rails[slot->rail_count++] = slot->ep;
     while (slot->rail_count < count &&
            open_one(slot, slot->rail_count + 1, &slot->rails[slot->rail_count]) == 0)
         slot->rail_count++;
-    if (slot->rail_count == 0)
-        slot->rails[slot->rail_count++] = slot->ep;
+    slot->no_rails = slot->rail_count == 0;
     ofi_leave(cancel);
+    return !slot->no_rails;
 }
 
 /* What is under way there ends, and touches no memory any more. */
