@@ -30,7 +30,8 @@ struct checked {
     const struct dispatch *row;
     struct peer *peer;
     struct path *path;
-    bool gone; /* the destination has left, and everything else that was checked is right */
+    bool gone;   /* the destination has left, and everything else that was checked is right */
+    bool packed; /* the data is the call's own: a copy of what its type described */
 };
 
 /* The destination has left: no fault of the caller, who learns of it from the callbacks. */
@@ -80,7 +81,7 @@ static inline pami_result_t check(const char *function, pami_context_t handle,
                                   const pami_send_immediate_t *send, bool typed,
                                   struct checked *checked)
 {
-    checked->gone = false;
+    checked->gone = checked->packed = false;
     checked->context = context_from_handle(handle);
     if (unlikely(checked->context == NULL))
         return error_set(PAMI_INVAL, "%s: context: %s", function, context_fault(handle));
@@ -351,7 +352,7 @@ static pami_result_t send_message(const char *function, const struct checked *ch
         context_complete(checked->context, events->local_fn, events->cookie, PAMI_SUCCESS);
         return PAMI_SUCCESS;
     }
-    send = operation(checked, from, typed == NULL && is_copied(events, bytes));
+    send = operation(checked, from, checked->packed || (typed == NULL && is_copied(events, bytes)));
     if (send == NULL)
         return error_set(PAMI_ENOMEM, "%s: out of memory", function);
     send->immediate = goes_immediate(checked, from);
@@ -403,10 +404,11 @@ pami_result_t PAMI_Send(pami_context_t context, pami_send_t *parameters)
 }
 
 /* Check the layout of a typed send and describe its source. *source stays NULL when the data is
- * one contiguous piece, whose address *plain then holds: the program's, or `small` with what is to
- * be copied at the call. */
-static pami_result_t open_source(const pami_send_typed_t *parameters, struct typed_source **source,
-                                 void **plain, char small[COPY_ALWAYS_BYTES])
+ * one contiguous piece, whose address *plain then holds: the program's, or `small` with a copy of
+ * little data, which costs less than to remember its type. */
+static pami_result_t open_source(const pami_send_typed_t *parameters, struct checked *checked,
+                                 struct typed_source **source, void **plain,
+                                 char small[COPY_ALWAYS_BYTES])
 {
     size_t bytes = parameters->send.data.iov_len;
     char *base = parameters->send.data.iov_base;
@@ -427,12 +429,13 @@ static pami_result_t open_source(const pami_send_typed_t *parameters, struct typ
         *plain = base + parameters->typed.offset;
         return PAMI_SUCCESS;
     }
-    if (function == PAMI_DATA_COPY && is_copied(&parameters->events, bytes)) {
+    if (function == PAMI_DATA_COPY && bytes <= COPY_ALWAYS_BYTES) {
         struct type_cursor cursor;
 
         type_cursor_init(&cursor, type, base, parameters->typed.offset);
         type_pack(small, &cursor, bytes, PAMI_DATA_COPY, NULL);
         *plain = small;
+        checked->packed = true;
         return PAMI_SUCCESS;
     }
     if (function != PAMI_DATA_COPY && (uintptr_t)function <= OPERATOR_MINLOC)
@@ -467,7 +470,7 @@ pami_result_t PAMI_Send_typed(pami_context_t context, pami_send_typed_t *paramet
     if (result != PAMI_SUCCESS)
         return result;
     send = parameters->send;
-    result = open_source(parameters, &typed, &send.data.iov_base, small);
+    result = open_source(parameters, &checked, &typed, &send.data.iov_base, small);
     if (result == PAMI_SUCCESS)
         result = find_path("PAMI_Send_typed", &checked, &send);
     if (result == PAMI_SUCCESS)

@@ -2,7 +2,7 @@
  * PAMI_Send_typed from every layout into every layout, at offsets that cut pieces and in lengths
  * that repeat the type many times; the gaps of the receiver stay untouched, and both types may be
  * destroyed as soon as they have been given to the library. So may little data of which nobody is
- * told.
+ * told. Many that are little wait for room without losing what they hold.
  *
  * Run: tasks=1,2,3
  * Run: tasks=2 nodes=2
@@ -16,6 +16,8 @@
 
 enum {
     ID = 1,
+    MANY_ID = 2,
+    MANY = 500, /* more than an inbox has room for */
     GUARD = 64,
     COPIED_BYTES = 512 /* at the call, when nobody is told */
 };
@@ -143,6 +145,57 @@ static void one(const struct shape *from, size_t from_offset, size_t to, size_t 
     job_barrier(&job);
 }
 
+/* ---- many: nobody reads meanwhile ---- */
+
+static void on_many(pami_context_t context, void *cookie, const void *header, size_t header_bytes,
+                    const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
+{
+    size_t number;
+
+    (void)context, (void)cookie, (void)origin;
+    CHECK_CALLBACK();
+    CHECK(recv == NULL && header_bytes == sizeof number);
+    memcpy(&number, header, sizeof number);
+    CHECK_SIZE(number, dispatched);
+    CHECK_SIZE(bytes, 8 * (1 + number % 40));
+    CHECK_SIZE(test_differs(data, bytes, number, 0), bytes);
+    dispatched++;
+}
+
+static void on_many_sent(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)cookie;
+    CHECK_CALLBACK();
+    CHECK(result == PAMI_SUCCESS);
+    local++;
+}
+
+static void many(void)
+{
+    const struct shape *shape = &shapes[1];
+    pami_type_t type = shape_type(shape);
+    size_t x, number, room_of_one = shape_room(shape, 8 * 40);
+    unsigned char *sources = test_alloc(MANY * room_of_one);
+
+    dispatched = local = remote = 0;
+    job_barrier(&job);
+    for (number = 0; number < MANY; number++) {
+        unsigned char *source = sources + number * room_of_one;
+        size_t bytes = 8 * (1 + number % 40);
+        pami_send_typed_t send = {.events = {&job, on_many_sent, NULL}, .typed.type = type};
+
+        for (x = 0; x < bytes; x++)
+            source[shape_at(shape, x)] = test_byte(number, x);
+        send.send = test_message(job_endpoint(&job, (job.task + 1) % job.tasks, 0), MANY_ID,
+                                 &number, sizeof number, source, bytes);
+        CHECK_OK(TEST_CALL(PAMI_Send_typed(job.context[0], &send)));
+    }
+    CHECK_OK(PAMI_Type_destroy(&type));
+    WAIT(&job, dispatched == MANY && local == MANY);
+    free(sources);
+    job_barrier(&job);
+}
+
 int main(void)
 {
     static const size_t sizes[] = {0, 8, 104, 472, 496, 5000, 32768, 33000, 120000};
@@ -150,6 +203,7 @@ int main(void)
 
     job_start(&job, "typed_send", 1);
     test_dispatch(job.context[0], ID, on_message, &job, test_ordered());
+    test_dispatch(job.context[0], MANY_ID, on_many, &job, test_ordered());
     recv_max = dispatch_attribute(job.context[0], ID, PAMI_DISPATCH_RECV_IMMEDIATE_MAX);
     for (from = 0; from < SHAPES; from++)
         for (to = 0; to < SHAPES; to++)
@@ -161,6 +215,7 @@ int main(void)
             one(&shapes[0], 0, from, 24 * i, sizes[i]);
         }
     }
+    many();
     job_finish(&job);
     return 0;
 }
