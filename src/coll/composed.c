@@ -99,7 +99,8 @@ static int reduce_broadcast_part(const struct composed *composed, uint32_t part,
     return 0;
 }
 
-/* Part 0: scatter pieces of the message; part 1: gather them everywhere. */
+/* Part 0: scatter pieces of the message; part 1: gather them everywhere, at the root in memory that
+ * comes with the lists: its buffer is only read, and may be read-only. */
 static int scatter_allgather_part(const struct composed *composed, uint32_t part, uint64_t offset,
                                   uint64_t bytes, struct collective *to)
 {
@@ -107,12 +108,14 @@ static int scatter_allgather_part(const struct composed *composed, uint32_t part
     const struct group *group = composed->machine.group;
     uint64_t piece = (bytes + group->size - 1) / group->size;
     bool is_root = group->rank == whole->root;
+    bool aside = is_root && part == 1;
+    size_t numbers = 2 * (size_t)group->size + 1;
     struct area_map all, own;
     uint64_t *starts;
 
     (void)offset;
     *to = (struct collective){.element = 1, .receives = true, .agreed = collective_digest(whole)};
-    to->lists = malloc((2 * (size_t)group->size + 1) * sizeof(uint64_t));
+    to->lists = malloc(numbers * sizeof(uint64_t) + (aside ? bytes : 0));
     if (to->lists == NULL)
         return -ENOMEM;
     starts = to->lists + group->size;
@@ -139,7 +142,12 @@ static int scatter_allgather_part(const struct composed *composed, uint32_t part
     to->send = own;
     to->recv = all;
     to->recv_bytes = to->lists;
-    to->in_place = true;
+    to->in_place = !aside;
+    if (aside) {
+        type_unref(all.type);
+        to->recv.base = (char *)(to->lists + numbers);
+        to->recv.type = NULL;
+    }
     return 0;
 }
 

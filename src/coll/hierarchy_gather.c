@@ -68,7 +68,9 @@ static void move_here(struct build *build, const struct collective *from, const 
     if (store != NULL && build_is_root(build, way)) {
         blocks = store_domain(store, way->domain);
         hierarchy_replace(type == PAMI_XFER_GATHER ? &part.recv : &part.send, &blocks);
-        part.in_place = part.in_place && !store->own;
+        /* What is scattered has the root's own block: in place that is not written, as it may be
+         * in read-only memory. */
+        part.in_place = part.in_place && (type == PAMI_XFER_SCATTER || !store->own);
     }
     hierarchy_add_inside(build, &part, from->bytes);
 }
