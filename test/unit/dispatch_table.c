@@ -23,7 +23,7 @@ static void some_function(pami_context_t context, void *cookie, const void *head
 
 static void nothing_at_first(void **state)
 {
-    struct dispatch_table table = {0};
+    struct dispatch_table table = {.pages = {NULL}};
 
     (void)state;
     for (size_t id = 0; id <= DISPATCH_ID_MAX; id++) {
@@ -35,7 +35,7 @@ static void nothing_at_first(void **state)
 
 static void ids_that_cannot_be(void **state)
 {
-    struct dispatch_table table = {0};
+    struct dispatch_table table = {.pages = {NULL}};
 
     (void)state;
     assert_non_null(dispatch_row(&table, DISPATCH_ID_MAX));
@@ -48,7 +48,7 @@ static void ids_that_cannot_be(void **state)
 
 static void every_id(void **state)
 {
-    struct dispatch_table table = {0};
+    struct dispatch_table table = {.pages = {NULL}};
 
     (void)state;
     for (size_t id = 0; id <= DISPATCH_ID_MAX; id++) {
@@ -76,7 +76,7 @@ static void every_id(void **state)
 /* A row keeps its address when others are made: lists of messages are linked to it. */
 static void rows_stay(void **state)
 {
-    struct dispatch_table table = {0};
+    struct dispatch_table table = {.pages = {NULL}};
     struct dispatch *first = dispatch_row(&table, 0), *last = dispatch_row(&table, DISPATCH_ID_MAX);
     struct list message;
 

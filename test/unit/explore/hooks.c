@@ -136,6 +136,24 @@ static inline bool exchange(void *address, unsigned size, uint64_t *expected, ui
         return done;                                                                               \
     }
 
+/* clang's form of both: what was there. */
+#define CAS_VALUE(bits, type)                                                                      \
+    HOOK type __tsan_atomic##bits##_compare_exchange_val(void *address, type expected,             \
+                                                         type desired, int order, int failure);    \
+    HOOK type __tsan_atomic##bits##_compare_exchange_val(void *address, type expected,             \
+                                                         type desired, int order, int failure)     \
+    {                                                                                              \
+        uint64_t value = expected;                                                                 \
+                                                                                                   \
+        if (is_explored()) {                                                                       \
+            exchange(address, sizeof(type), &value, desired, order, failure, false, HERE);         \
+            return (type)value;                                                                    \
+        }                                                                                          \
+        __atomic_compare_exchange_n((type *)address, &expected, desired, false, __ATOMIC_SEQ_CST,  \
+                                    __ATOMIC_SEQ_CST);                                             \
+        return expected;                                                                           \
+    }
+
 #define ATOMICS(bits, type)                                                                        \
     HOOK type __tsan_atomic##bits##_load(const void *address, int order);                          \
     HOOK type __tsan_atomic##bits##_load(const void *address, int order)                           \
@@ -168,7 +186,8 @@ static inline bool exchange(void *address, unsigned size, uint64_t *expected, ui
     RMW(bits, type, fetch_or, RMW_OR)                                                              \
     RMW(bits, type, fetch_xor, RMW_XOR)                                                            \
     CAS(bits, type, strong, false)                                                                 \
-    CAS(bits, type, weak, true)
+    CAS(bits, type, weak, true)                                                                    \
+    CAS_VALUE(bits, type)
 
 ATOMICS(8, uint8_t)
 ATOMICS(16, uint16_t)

@@ -124,7 +124,10 @@ static void make_servers(void)
     servers->magic = SERVERS_MAGIC;
     servers->core = core;
     servers->client = (pami_client_t)core->client;
-    servers->count = servers->used = servers->batch = servers->in_flight = 1;
+    servers->count = 1;
+    servers->batch = 1;
+    servers->in_flight = 1;
+    servers->used = 1;
     servers->operations = PAMIX_SERVERS_PUT;
     servers->bytes_most = SIZE_MAX;
     servers->state = SERVERS_RUNNING;
