@@ -90,14 +90,16 @@ static void gather_others(struct build *build, const struct collective *from, co
     hierarchy_add(build, way->leaders, &part);
 }
 
-/* From the leader of the root's domain to the root: all that is behind that domain's blocks. */
-static void gather_from_leader(struct build *build, const struct collective *from,
-                               const struct way *way, const struct store *store)
+/* All that is behind the blocks of the root's domain, between its leader and the root: gatherv or
+ * scatterv. */
+static void move_by_leader(struct build *build, const struct collective *from,
+                           const struct way *way, const struct store *store, pami_xfer_type_t type)
 {
-    struct collective part = hierarchy_like(from, PAMI_XFER_GATHERV, way->index);
+    bool gather = type == PAMI_XFER_GATHERV;
+    struct collective part = hierarchy_like(from, type, way->index);
     uint64_t *sizes = hierarchy_numbers(build, build_locals(build));
     uint64_t *starts = hierarchy_numbers(build, build_locals(build));
-    struct area_map blocks;
+    struct area_map own = hierarchy_plain(NULL), blocks;
 
     part.bytes = 0;
     part.in_place = false;
@@ -105,12 +107,12 @@ static void gather_from_leader(struct build *build, const struct collective *fro
     if (store != NULL && starts != NULL) {
         starts[way->leader] = domain_bytes(build, way->domain, from->bytes);
         sizes[way->leader] = other_bytes(build, from->bytes);
-        blocks = hierarchy_plain(store->map.base + starts[way->leader]);
-        hierarchy_replace(&part.send, &blocks);
+        own = hierarchy_plain(store->map.base + starts[way->leader]);
         blocks = hierarchy_packed(&store->map, starts);
-        hierarchy_replace(&part.recv, &blocks);
-        part.recv_bytes = sizes;
+        hierarchy_replace(gather ? &part.recv : &part.send, &blocks);
+        *(gather ? &part.recv_bytes : &part.send_bytes) = sizes;
     }
+    hierarchy_replace(gather ? &part.send : &part.recv, &own);
     hierarchy_add(build, build->levels->local, &part);
 }
 
@@ -131,7 +133,7 @@ void hierarchy_gather(struct build *build, const struct collective *from)
     if (way.leaders != NULL && store != NULL)
         gather_others(build, from, &way, store);
     if (!way.direct)
-        gather_from_leader(build, from, &way, store);
+        move_by_leader(build, from, &way, store, PAMI_XFER_GATHERV);
     if (root && store != NULL)
         store_unpack(build, store);
 }
@@ -161,30 +163,6 @@ static void scatter_elsewhere(struct build *build, const struct collective *from
         each = hierarchy_equal(all.base, from->bytes);
         hierarchy_replace(&part.send, &each);
     }
-    hierarchy_add(build, build->levels->local, &part);
-}
-
-/* To the leader of the root's domain: all that is behind that domain's blocks. */
-static void scatter_to_leader(struct build *build, const struct collective *from,
-                              const struct way *way, const struct store *store)
-{
-    struct collective part = hierarchy_like(from, PAMI_XFER_SCATTERV, way->index);
-    uint64_t *sizes = hierarchy_numbers(build, build_locals(build));
-    uint64_t *starts = hierarchy_numbers(build, build_locals(build));
-    struct area_map blocks = hierarchy_plain(NULL);
-
-    part.bytes = 0;
-    part.in_place = false;
-    part.own_bytes = way->leaders != NULL ? other_bytes(build, from->bytes) : 0;
-    if (store != NULL && starts != NULL) {
-        starts[way->leader] = domain_bytes(build, way->domain, from->bytes);
-        sizes[way->leader] = other_bytes(build, from->bytes);
-        blocks = hierarchy_packed(&store->map, starts);
-        hierarchy_replace(&part.send, &blocks);
-        part.send_bytes = sizes;
-        blocks = hierarchy_plain(store->map.base + starts[way->leader]);
-    }
-    hierarchy_replace(&part.recv, &blocks);
     hierarchy_add(build, build->levels->local, &part);
 }
 
@@ -218,7 +196,7 @@ void hierarchy_scatter(struct build *build, const struct collective *from)
     if (root && store != NULL)
         store_pack(build, store);
     if (!way.direct)
-        scatter_to_leader(build, from, &way, store);
+        move_by_leader(build, from, &way, store, PAMI_XFER_SCATTERV);
     if (way.leaders != NULL && store != NULL)
         scatter_others(build, from, &way, store);
     move_here(build, from, &way, store, PAMI_XFER_SCATTER);
