@@ -24,7 +24,6 @@ enum {
 
 struct sender {
     BENCH_ALIGNED uint64_t count, sum;
-    pami_endpoint_t endpoint;
 };
 
 static struct {

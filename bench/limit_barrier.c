@@ -25,7 +25,6 @@ struct central {
     BENCH_ALIGNED _Atomic uint32_t arrived;
     BENCH_ALIGNED _Atomic uint32_t turn;
     BENCH_ALIGNED _Atomic uint64_t told;
-    BENCH_ALIGNED _Atomic uint64_t written, read;
     BENCH_ALIGNED char data[COPY_MOST];
 };
 

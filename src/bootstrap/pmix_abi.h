@@ -76,7 +76,6 @@ struct pmix_abi_info {
 };
 
 typedef void pmix_abi_op_fn(int status, void *cookie);
-typedef void pmix_abi_value_fn(int status, struct pmix_abi_value *value, void *cookie);
 typedef void pmix_abi_event_done_fn(int status, struct pmix_abi_info *results, size_t count,
                                     pmix_abi_op_fn *done, void *done_cookie, void *cookie);
 typedef void pmix_abi_event_fn(size_t id, int status, const struct pmix_abi_proc *source,

@@ -323,7 +323,6 @@ static inline void context_keep(struct context *context, pami_event_function fun
 }
 
 /* Called when a destination has gone: p2p hangs itself in here. */
-typedef void context_gone_function(struct context *context, uint32_t endpoint);
 void p2p_endpoint_gone(struct context *context, uint32_t endpoint);
 
 #endif

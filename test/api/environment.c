@@ -17,8 +17,6 @@
 
 #include "api_test.h"
 
-extern char **environ;
-
 static const char *const refused[] = {
     "PAMI_VERBOSE",      "PAMI_STATISTICS",   "PAMI_OPTIMIZED_SUBCOMMS",
     "PAMI_MAXCONTEXT",   "PAMI_MAXCONTEXTS",  "PAMI_MAX_CONTEXT",

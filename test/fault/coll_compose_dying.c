@@ -28,7 +28,7 @@ static int source[INTS], target[INTS];
 
 /* A barrier of `rest`, then a pipeline of all, then a barrier of `rest` again. */
 struct composition {
-    pamix_machine_t outer[2], stage[STAGES], link[STAGES][2], whole, pipeline;
+    pamix_machine_t stage[STAGES], link[STAGES][2], whole, pipeline;
     bool dies;
     unsigned run;
 };

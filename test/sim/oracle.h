@@ -77,7 +77,7 @@ struct message {
     size_t buffer_bytes;
     bool is_async;
     unsigned dispatched, received, local, remote;
-    pami_result_t received_result, remote_result;
+    pami_result_t remote_result;
 };
 
 struct pair {
@@ -249,7 +249,6 @@ static void on_received(pami_context_t context, void *cookie, pami_result_t resu
     CHECK(message->dispatched == 1 && message->received == 0);
     CHECK(result == PAMI_SUCCESS || is_mortal(traffic, message->from));
     message->received++;
-    message->received_result = result;
     if (result == PAMI_SUCCESS)
         check_buffer(message);
     free(message->buffer);

@@ -311,9 +311,6 @@ static void random_sums(void **state)
 
 struct calls {
     size_t atom;
-    size_t grain; /* lcm(atom, 128) */
-    uintptr_t run_start;
-    uintptr_t run_at; /* where the next call continues the same run, if it does */
     unsigned wrong;
     unsigned count;
     size_t longest;
@@ -325,9 +322,6 @@ static void xor_in(void *target, void *source, size_t bytes, void *cookie)
 
     if (bytes == 0 || bytes % calls->atom != 0)
         calls->wrong++;
-    if ((uintptr_t)target != calls->run_at || calls->count == 0)
-        calls->run_start = (uintptr_t)target;
-    calls->run_at = (uintptr_t)target + bytes;
     calls->count++;
     calls->longest = bytes > calls->longest ? bytes : calls->longest;
     for (size_t i = 0; i < bytes; i++)

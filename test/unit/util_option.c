@@ -23,8 +23,6 @@
 #include "util/option.h"
 #include "util/option_parse.h"
 
-extern char **environ;
-
 /* Runs `body` in a child with this environment; its standard error goes to `text`. */
 static void in_child(const char *const *environment, void (*body)(void), char *text, size_t room)
 {

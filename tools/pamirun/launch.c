@@ -26,8 +26,6 @@
 #define OWN_COUNT 4
 #define OWN_MAX 40
 
-extern char **environ;
-
 struct failure {
     int error; /* errno; 0: none */
     const char *step;

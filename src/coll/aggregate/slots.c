@@ -13,8 +13,6 @@
 #include "p2p/message.h"
 #include "type/operator.h"
 
-#define ALIGNMENT 64u
-
 int aggregate_slots_make(struct aggregate_node *node)
 {
     node->slots = calloc(node->grant.slots, sizeof(*node->slots));

@@ -89,7 +89,6 @@ struct way {
 /* Traffic of this task with one other task. */
 struct flow {
     size_t issued, local, good, bad; /* operations with events, and what became of them */
-    size_t immediates;               /* accepted */
     size_t sent;                     /* messages accepted, of all kinds */
     size_t arrived, landed, lost;    /* dispatched; complete; ended with an error */
     size_t done;                     /* DONE messages */

@@ -161,12 +161,10 @@ bool send_one(size_t task, enum kind kind)
         return false;
     }
     flow->sent++;
-    if (kind == KIND_IMMEDIATE) {
-        flow->immediates++;
+    if (kind == KIND_IMMEDIATE)
         finish(operation);
-    } else {
+    else
         flow->issued++;
-    }
     point_reached(POINT_SENT);
     return true;
 }
