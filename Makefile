@@ -431,7 +431,7 @@ uninstall: no-blanks ## remove what install has put there
 
 .PHONY: dist lint format doc deps clean help
 package := libpami-$(VERSION)
-dist: ## make a source archive in $(BUILD)
+dist: ## make a source archive of what is committed in $(BUILD)
 	mkdir -p $(BUILD)
 	if [ -e .git ] && git rev-parse -q --verify HEAD >/dev/null 2>&1; then \
 	    git archive --prefix=$(package)/ HEAD; \

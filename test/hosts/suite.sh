@@ -1,7 +1,7 @@
 #!/bin/bash
 # Every program of test/api that has cases on several nodes, with all its cases: on two and three
-# hosts (network namespaces), by two launchers, and over the loopback interface. Takes many minutes;
-# `make check KIND=hosts`. A short one: test/net/namespaces.sh.
+# hosts (network namespaces), by two launchers. Takes many minutes; `make check KIND=hosts`. A short
+# one: test/net/namespaces.sh. Over the loopback interface: loopback.sh.
 #
 #     suite.sh pamirun|hydra|openmpi HOSTS [PROGRAMS]
 #
