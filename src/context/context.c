@@ -128,6 +128,7 @@ int context_create(struct client_core *core, uint32_t offset, struct context **o
     context->endpoint = endpoint_make(core->task, offset);
     atomic_init(&context->guard, 0);
     atomic_init(&context->plain_of, &context->plain_of); /* no servers, and no handle */
+    atomic_init(&context->short_of, &context->short_of);
     list_init(&context->retries);
     stash_init(&context->stash, core->simulated ? 0 : option_bytes(OPT_SCRATCH_BYTES));
     context_lock_init(&context->lock);
@@ -157,6 +158,7 @@ void context_unmake(struct context *context)
 void context_destroy(struct context *context)
 {
     context->magic = 0;
+    atomic_store_explicit(&context->short_of, &context->short_of, memory_order_relaxed);
     workqueue_close(&context->work);
     close_ports(context);
     dispatch_table_finish(&context->dispatch);

@@ -145,7 +145,9 @@ struct retry {
 #define CONTEXT_MAGIC UINT64_C(0x70616d6963747874)
 
 struct context {
-    uint64_t magic; /* CONTEXT_MAGIC while alive; first, for context_from_handle */
+    uint64_t magic;                 /* CONTEXT_MAGIC while alive; first, for context_from_handle */
+    _Atomic(const void *) short_of; /* servers/plain.h: the servers whose short calls are plain, or
+                                       itself; second, for plain_short */
     struct client_core *core;
     uint32_t endpoint;
     uint32_t offset;
@@ -172,7 +174,7 @@ struct context {
     struct list retries;
     struct dispatch_table dispatch;
     struct p2p *p2p;
-    _Atomic(const void *) plain_of; /* the servers that `plain` belongs to; or something else */
+    _Atomic(const void *) plain_of; /* the servers that `plain` belongs to, or something else */
     struct plain *plain;            /* servers/plain.h */
     struct am *am;                  /* of src/coll */
     struct shared *shared;          /* of src/coll/shared */

@@ -13,18 +13,31 @@ static void set_left(struct lane *lane, struct plain *plain, unsigned left)
     atomic_store_explicit(&plain->left, left, memory_order_relaxed);
 }
 
+static void forbid_short(struct context *context, const struct servers *servers)
+{
+    const void *own = servers;
+
+    atomic_compare_exchange_strong(&context->short_of, &own, &context->short_of);
+}
+
 /* The owner: `plain` is what its next calls look at. */
 static void use(struct context *context, const struct servers *servers, struct plain *plain)
 {
     context->plain = plain;
     atomic_store_explicit(&context->plain_of, servers, memory_order_relaxed);
+    atomic_store(&context->short_of, servers);
+    if (atomic_load(&servers->by_learning) == 0 && atomic_load(&servers->state) != SERVERS_STOPPED)
+        forbid_short(context, servers);
 }
 
-static void forbid(struct plain *plain)
+static void forbid(const struct servers *servers, struct plain *plain)
 {
+    struct context *context = atomic_load(&plain->context);
+
     for (unsigned kind = 0; kind < PLAIN_KINDS; kind++)
         atomic_store(&plain->below[kind], 0);
-    atomic_store(&plain->asked, 1);
+    if (context != NULL)
+        forbid_short(context, servers);
 }
 
 static struct plain *plain_of(struct lane *lane)
@@ -32,7 +45,8 @@ static struct plain *plain_of(struct lane *lane)
     struct context *context = lane->context;
     struct plain *plain = &lane->servers->plain[context->offset];
 
-    plain->context = context;
+    if (atomic_load_explicit(&plain->context, memory_order_relaxed) != context)
+        atomic_store(&plain->context, context);
     use(context, lane->servers, plain);
     return plain;
 }
@@ -60,7 +74,7 @@ bool plain_otherwise(struct servers *servers, struct context *context, enum requ
     struct learner *learner;
     struct lane *lane;
 
-    if (plain->context == context &&
+    if (atomic_load_explicit(&plain->context, memory_order_relaxed) == context &&
         atomic_load_explicit(&context->plain_of, memory_order_relaxed) != servers) {
         use(context, servers, plain);
         if (kind != REQUEST_IMMEDIATE && plain_take(servers, context, kind, bytes))
@@ -83,11 +97,7 @@ bool plain_otherwise(struct servers *servers, struct context *context, enum requ
 
 void plain_learns(struct lane *lane)
 {
-    struct plain *plain = plain_of(lane);
-
-    atomic_store(&plain->asked, 0);
-    if (atomic_load(&lane->servers->by_learning) == 0)
-        atomic_store(&plain->asked, 1);
+    plain_of(lane);
 }
 
 void plain_learned(struct lane *lane, enum request_kind kind, struct learner *learner)
@@ -112,10 +122,9 @@ void plain_stopped(struct lane *lane)
 
     for (unsigned kind = 0; kind < PLAIN_KINDS; kind++)
         atomic_store(&plain->below[kind], SIZE_MAX);
-    atomic_store(&plain->asked, 0);
     set_left(lane, plain, STOPPED);
     if (atomic_load(&lane->servers->state) != SERVERS_STOPPED)
-        forbid(plain);
+        forbid(lane->servers, plain);
 }
 
 void plain_end(struct lane *lane)
@@ -124,14 +133,16 @@ void plain_end(struct lane *lane)
     struct plain *plain = &lane->servers->plain[lane->offset];
     const void *here = lane->servers;
 
-    plain->context = NULL;
-    if (context != NULL)
+    atomic_store(&plain->context, NULL);
+    if (context != NULL) {
+        forbid_short(context, lane->servers);
         atomic_compare_exchange_strong(&context->plain_of, &here, &context->plain_of);
+    }
     atomic_store_explicit(&plain->left, 0, memory_order_relaxed);
 }
 
 void plain_forbid(struct servers *servers)
 {
     for (size_t i = 0; i < ENDPOINT_OFFSETS_MAX; i++)
-        forbid(&servers->plain[i]);
+        forbid(servers, &servers->plain[i]);
 }

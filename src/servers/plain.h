@@ -8,8 +8,9 @@
  *
  * Some calls never go to servers where learning decides: immediate messages, and transfers of a few
  * bytes of the shared heap, which are over inside the call. To hand one over takes longer than to
- * make it. These short calls pay two comparisons; a change of the policy ends that, nothing else
- * is asked, and they are not counted.
+ * make it. These short calls pay one comparison, which takes the place of that with the context's
+ * magic number, and one of flags; a change of the policy ends that, nothing else is asked, and they
+ * are not counted.
  *
  * Sizes that have not been tried follow the next larger one that was: the less an operation moves,
  * the less there is to win. What is larger than all that were tried is always asked. A size that is
@@ -31,14 +32,16 @@ static inline bool plain_is_short(size_t bytes)
     return bytes - 1 < PLAIN_SHORT_BYTES;
 }
 
-/* True: a short call is plain. */
+_Static_assert(offsetof(struct context, short_of) == sizeof(uint64_t), "behind the magic number");
+
+/* True: the handle is a context, and a short call is plain. Reads two words, of which the second is
+ * NULL in no object of the library, as servers may be. */
 static inline bool plain_short(const struct servers *servers, pami_context_t handle, unsigned flags)
 {
-    const struct context *context = context_from_handle(handle);
+    const _Atomic(const void *) *words = handle;
 
-    return likely(context != NULL &&
-                  atomic_load_explicit(&context->plain_of, memory_order_relaxed) == servers &&
-                  (SERVERS_LOAD(context->plain->asked) | flags) == 0);
+    return likely(words != NULL && flags == 0 &&
+                  atomic_load_explicit(&words[1], memory_order_relaxed) == servers);
 }
 
 /* True: the call is plain, and has been counted. `kind` is a constant, and no immediate message. */

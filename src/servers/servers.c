@@ -105,6 +105,7 @@ static void contexts_take(const struct servers *servers)
         struct context *context = servers->contexts[i];
 
         atomic_store(&context->plain_of, &is_a_server);
+        atomic_store(&context->short_of, &context->short_of);
         atomic_store(&context->serves, true);
     }
 }

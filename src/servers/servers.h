@@ -206,19 +206,18 @@ struct server {
 
 /* What a call looks at that needs no question, in a line of its own: see plain.h. */
 struct plain {
-    CACHE_ALIGNED const struct context *context;
+    CACHE_ALIGNED _Atomic(struct context *) context; /* may have gone: its memory is kept */
     atomic_uint left;                 /* calls until the next question; the owner's */
-    atomic_uint asked;                /* 0: short calls need not ask; see below */
     atomic_size_t below[PLAIN_KINDS]; /* bytes; whoever changes the policy takes them away, and
-                                         sets `asked` */
+                                         context->short_of */
 };
 
 #define SERVERS_MAGIC UINT64_C(0x5e5e55e55e5e5101)
 
 struct servers {
     uint64_t magic;
-    struct plain plain[ENDPOINT_OFFSETS_MAX];
     struct client_core *core;
+    struct plain plain[ENDPOINT_OFFSETS_MAX];
     pami_client_t client; /* core's */
     unsigned count;
     unsigned threads; /* that it takes for each of them to have one */

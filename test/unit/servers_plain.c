@@ -30,6 +30,7 @@ static struct world *begin(void)
     world->context.offset = world->other.offset = world->lane.offset = OFFSET;
     world->context.magic = CONTEXT_MAGIC;
     atomic_init(&world->context.plain_of, &world->context.plain_of);
+    atomic_init(&world->context.short_of, &world->context.short_of);
     world->lane.servers = &world->servers;
     world->lane.context = &world->context;
     atomic_store(&world->servers.by_learning, 1);
