@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "util/error.h"
+#include "util/keep.h"
 #include "util/log.h"
 #include "util/option.h"
 
@@ -153,6 +153,10 @@ static void take_places(struct async_pool *pool, const struct async_places *plac
         set_places(pool, error != 0 ? &any : places);
 }
 
+/* For threads of the program that are about to ring for one that has ended: they have left an
+ * advance, and then its contexts are destroyed. */
+static struct keep pools = KEEP_OF(struct async_pool);
+
 /* How many threads there are is decided once. */
 int async_pool_make(struct client *client, unsigned threads, const char *cpus)
 {
@@ -162,15 +166,13 @@ int async_pool_make(struct client *client, unsigned threads, const char *cpus)
 
     if (error != 0)
         return error;
-    pool = calloc(1, sizeof(*pool));
+    pool = keep_get(&pools);
     if (pool == NULL)
         return -ENOMEM;
     pthread_mutex_init(&pool->place_lock, NULL);
     pool->client = client;
     pool->pid = getpid();
     threads = count_threads(client, &places, threads);
-    pool->threads = calloc(threads, sizeof(*pool->threads));
-    error = pool->threads != NULL ? 0 : -ENOMEM;
     for (size_t i = 0; i < client->context_count; i++) {
         pool->slots[i].context = client->contexts[i];
         pool->slots[i].wake_at = UINT64_MAX;
@@ -185,8 +187,7 @@ int async_pool_make(struct client *client, unsigned threads, const char *cpus)
         return 0;
     }
     stop_threads(pool);
-    free(pool->threads);
-    free(pool);
+    keep_put(&pools, pool);
     return error;
 }
 
@@ -220,8 +221,7 @@ void async_finish(struct client *client)
     for (size_t i = 0; i < client->context_count; i++)
         if (pool->slots[i].thread != NULL)
             share_end(pool->slots[i].context);
-    free(pool->threads);
-    free(pool);
+    keep_put(&pools, pool);
 }
 
 pami_result_t PAMIX_Client_async_place(pami_client_t handle, const char *cpus)

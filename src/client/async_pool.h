@@ -61,7 +61,7 @@ struct async_pool {
     atomic_bool avoids; /* likewise: threads keep clear of the program */
     pthread_mutex_t place_lock;
     unsigned thread_count;
-    struct async_thread *threads;
+    struct async_thread threads[ENDPOINT_OFFSETS_MAX];
     struct async_places places;
     struct async_slot slots[ENDPOINT_OFFSETS_MAX];
 };

@@ -219,7 +219,6 @@ static void make_pool(void)
     pool->client = client;
     pool->pid = getpid();
     pool->thread_count = 1;
-    pool->threads = explore_alloc(sizeof(*pool->threads), CACHE_LINE);
     pool->threads[0].pool = pool;
     pool->slots[0].context = context;
     pool->slots[0].wake_at = UINT64_MAX;
