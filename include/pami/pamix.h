@@ -104,7 +104,7 @@ pami_result_t PAMIX_Client_async_place(pami_client_t client, const char *cpus);
 
 typedef struct {
     int enabled;
-    int thread;       /* number of its thread among the client's, -1: there are none yet */
+    int thread;       /* number of its thread among the client's, -1: was never enabled */
     int cpu;          /* the processor that thread is bound to, -1: the system decides */
     unsigned threads; /* threads of the client */
     uint64_t events;  /* of this context that its thread has handled */
