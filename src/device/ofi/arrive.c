@@ -179,11 +179,12 @@ static int take_frame(struct ofi_link *link, struct ofi_frame *frame, size_t byt
 {
     uint32_t read = frame->read - link->sent_read;
 
-    if (likely(read <= link->sent_units - link->sent_read))
-        link->sent_read += read;
+    if (unlikely(read > link->sent_units - link->sent_read))
+        read = 0;
+    link->sent_read += read;
     if (unlikely(frame->head.protocol == PROTOCOL_READ)) {
         take_report(link, frame);
-        return 1;
+        return read != 0;
     }
     return take_packet(link, frame, bytes, first);
 }

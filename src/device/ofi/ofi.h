@@ -374,7 +374,8 @@ struct ofi_link {
     uint32_t life;    /* see reception.h; numbers begin anew with each */
     uint32_t leave_count;
     uint64_t quiet_since;  /* when leaving: ns, 0: not yet looked at ... */
-    uint32_t quiet_number; /* ... and what had been received then */
+    uint32_t quiet_number; /* ... and what had been received then, ... */
+    uint32_t quiet_pass;   /* ... in which pass: a context that holds too much makes none */
     uint32_t wanted; /* the sender has sent so many, and wants to be told when they are read */
     bool marked;     /* the context ends; what matters is ... */
     uint32_t mark;   /* ... that so much is read, units: more answers may go any time */

@@ -277,9 +277,11 @@ static bool read_up(struct ofi_link *link)
 
     if (ofi_link_has_left(link))
         return true;
-    if (link->quiet_since == 0 || link->quiet_number != link->received) {
+    if (link->quiet_since == 0 || link->quiet_number != link->received ||
+        (link->quiet_pass == link->slot->pass && ofi_slot_has_arrivals(link->slot))) {
         link->quiet_since = now;
         link->quiet_number = link->received;
+        link->quiet_pass = link->slot->pass;
         return false;
     }
     return now - link->quiet_since > (link->leave_known && !link->dead ? timeout : QUIET_NS);
