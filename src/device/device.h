@@ -217,8 +217,9 @@ struct remote_access {
 /* Completion of a get or put that could not finish inside the call. */
 struct transfer {
     void (*done)(struct transfer *, int error);
-    bool alone; /* the other end waits for it, and does nothing else meanwhile */
-    bool joint; /* the other end may do a part of it: it has a processor */
+    uint32_t steps; /* another one when some of it has been moved */
+    bool alone;     /* the other end waits for it, and does nothing else meanwhile */
+    bool joint;     /* the other end may do a part of it: it has a processor */
 };
 
 /*

@@ -513,7 +513,7 @@ void p2p_handle_ack(struct context *context, const struct packet_header *head, v
     struct operation *operation = answered(context->p2p, head);
 
     (void)body;
-    if (operation == NULL)
+    if (operation == NULL || head->dispatch == PAMI_EAGAIN) /* its data is being fetched */
         return;
     if (send_is(operation))
         send_answered(context->p2p, send_of(operation), head->dispatch);

@@ -513,6 +513,7 @@ static bool are_moving(struct context **contexts, size_t count)
 static int drain_step(struct context *context, bool moving)
 {
     struct p2p *p2p = context->p2p;
+    uint64_t before = rma_steps(p2p);
     int events = 0;
 
     /* A mover's word comes as any callback does, and so does its work, where that is done here. */
@@ -522,7 +523,7 @@ static int drain_step(struct context *context, bool moving)
         events += context->ports[i]->ops->advance(context->ports[i]);
     if (!list_empty(&p2p->retry.link))
         events += retry_all(&p2p->retry, context);
-    return events;
+    return events + (rma_steps(p2p) != before);
 }
 
 bool p2p_owe_origin(struct p2p *p2p, const struct packet_header *head)

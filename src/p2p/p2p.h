@@ -174,6 +174,8 @@ struct receive {
     size_t lead, lead_got; /* pull: of the data before what is fetched, come in STREAM packets */
     uint64_t address;
     struct exposure exposure; /* pull: of the data there, id 0: of no need */
+    uint64_t moved_said;      /* pull: what had moved when its sender was told last, ... */
+    uint64_t say_at;          /* ... and when it may be told again, ns; 0: it has not begun */
     char *header;             /* owned, header_bytes long; NULL when header_bytes == 0 */
     char *buffer;             /* owned: data of a held or an immediate message */
     size_t counted;           /* bytes that count as held, of data, header and of this itself */
@@ -305,6 +307,7 @@ void rma_peer_gone(struct p2p *p2p, struct peer *peer);
 /* Some have not begun: they wait for others, perhaps only to be told that those have arrived. */
 bool rma_puts_wait(const struct p2p *p2p);
 void rma_drop_begun(struct p2p *p2p);
+uint64_t rma_steps(const struct p2p *p2p); /* another number when one that is under way gets on */
 void rma_peer_free(struct p2p *p2p, struct peer *peer);
 void rma_finish(struct p2p *p2p);
 

@@ -10,12 +10,18 @@
 
 #include "p2p/mover.h"
 #include "p2p/p2p.h"
+#include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/minmax.h"
+#include "util/option.h"
 
 /* Data that is not simply copied to one place is pulled through a buffer of this size. */
 #define BOUNCE_BYTES ((size_t)128 << 10)
+
+/* Of messages from this size on the sender hears while they are fetched, so often, ns, at most. */
+#define LONG_BYTES ((size_t)1 << 20)
+#define SAY_NS UINT64_C(10000000)
 
 /* An advance must come back. */
 #define OWN_STEP_BYTES ((size_t)4 << 20)
@@ -176,6 +182,25 @@ static int take_own(struct p2p *p2p, struct receive *receive)
     return 1;
 }
 
+/* A context that ends waits for who fetches its data as long as something moves, and sees nothing
+ * of that: it is told, often enough for its patience. */
+static void say_it_moves(struct p2p *p2p, struct receive *receive)
+{
+    uint64_t moved = receive->data_got + receive->transfer.steps;
+    uint64_t now;
+
+    if (receive->data_bytes < LONG_BYTES || moved == receive->moved_said ||
+        p2p->context->core->simulated || receive->answer == 0)
+        return;
+    now = clock_now_ns();
+    if (now < receive->say_at)
+        return;
+    if (receive->say_at != 0)
+        p2p_answer(p2p, receive->peer, receive->answer, PAMI_EAGAIN);
+    receive->moved_said = moved;
+    receive->say_at = now + larger((uint64_t)(1e9 / 4 * option_seconds(OPT_DRAIN_TIMEOUT)), SAY_NS);
+}
+
 /* One step of a pull: 1 when something moved, 0 when not. The receive may be gone afterwards. */
 static int pull(struct p2p *p2p, struct receive *receive)
 {
@@ -185,6 +210,7 @@ static int pull(struct p2p *p2p, struct receive *receive)
     char *to;
     int error;
 
+    say_it_moves(p2p, receive);
     if (receive->fetching || receive->data_got == receive->data_bytes)
         return 0; /* ... or the lead has not come */
     if (receive->discard) {

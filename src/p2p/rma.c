@@ -148,6 +148,16 @@ void rma_drop_begun(struct p2p *p2p)
         rma_free(p2p, list_entry(item, struct rma, turn));
 }
 
+uint64_t rma_steps(const struct p2p *p2p)
+{
+    const struct list *item;
+    uint64_t steps = 0;
+
+    list_for_each (item, &p2p->moving)
+        steps += list_entry(item, const struct rma, turn)->transfer.steps;
+    return steps;
+}
+
 void rma_finish(struct p2p *p2p)
 {
     pool_finish(&p2p->rmas);

@@ -179,6 +179,8 @@ static void piece_done(struct ofi_slot *slot, struct ofi_operation *operation, i
     remote->to->pulse.heard = remote->to->pulse.heard || error == 0;
     if (error == 0)
         remote->to->pulse.rails_heard |= (uint8_t)(1u << piece->rail);
+    if (remote->transfer != NULL)
+        remote->transfer->steps++;
     if (error != 0 && remote->error == 0) {
         log_info("ofi: a remote %s, endpoint %u, failed: %s", remote->put ? "write" : "read",
                  remote->to->path.endpoint, fi_strerror(error));
