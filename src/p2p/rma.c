@@ -191,26 +191,39 @@ static char *mapped(const struct rma_call *call, struct path *path, size_t bytes
     return local;
 }
 
+/* The same for all that a typed transfer touches there: the base of its layout. */
+static char *mapped_typed(const struct rma_call *call, struct path *path)
+{
+    char *base = mapped(call, path, 1); /* lets the device map it */
+
+    if (is_self(call))
+        return base;
+    return rma_typed_heap(call->remote_type, path, call->remote, call->rma->bytes);
+}
+
 static bool overlaps(const char *a, const char *b, size_t bytes)
 {
     return a < b ? (size_t)(b - a) < bytes : (size_t)(a - b) < bytes;
 }
 
 /* The target's memory, when the transfer can be done with inside the call; else NULL. What lies
- * over its own source is moved in one piece, whatever it was to go by. */
+ * over its own source is moved in one piece, whatever it was to go by, unless it is typed. */
 static char *address_at_once(const struct rma_call *call, struct peer *peer)
 {
     size_t bytes = call->rma->bytes;
+    bool is_step = bytes <= RMA_STEP_BYTES && !wants_packets(call);
     char *remote;
 
-    if (call->local_type != NULL || (call->put && peer->puts != 0))
+    if (call->put && peer->puts != 0)
         return NULL;
+    if (call->local_type != NULL)
+        return is_step ? mapped_typed(call, peer->path) : NULL;
     if (unlikely(wants_packets(call)) && !is_self(call))
         return NULL;
     remote = mapped(call, peer->path, bytes);
     if (remote == NULL || overlaps(call->local, remote, bytes))
         return remote;
-    return bytes <= RMA_STEP_BYTES && !wants_packets(call) ? remote : NULL;
+    return is_step ? remote : NULL;
 }
 
 static void count(struct context *context, bool put, enum rma_way way, size_t bytes)
@@ -227,6 +240,15 @@ static void complete(const struct rma_call *call, enum rma_way way)
     context_complete(call->context, call->rdone_fn, call->rma->cookie, PAMI_SUCCESS);
 }
 
+static void move_typed(const struct rma_call *call, const char *base)
+{
+    struct type_cursor local, remote;
+
+    type_cursor_init(&local, call->local_type, call->local, 0);
+    type_cursor_init(&remote, call->remote_type, base, 0);
+    type_copy(call->put ? &remote : &local, call->put ? &local : &remote, call->rma->bytes);
+}
+
 /* Move inside the call, and let the callbacks come. */
 static pami_result_t at_once(const struct rma_call *call, char *remote)
 {
@@ -235,7 +257,9 @@ static pami_result_t at_once(const struct rma_call *call, char *remote)
     if (completion_reserve(&call->context->completions, 2) != 0)
         return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
     order_before_put();
-    if (bytes != 0)
+    if (bytes != 0 && call->local_type != NULL)
+        move_typed(call, remote);
+    else if (bytes != 0)
         move_bytes(call->put ? remote : call->local, call->put ? call->local : remote, bytes);
     order_after_get();
     if (call->rdone_fn != NULL)
@@ -387,13 +411,7 @@ static int choose_way(const struct rma_call *call, struct rma *rma, void **heap)
         rma->way = RMA_PACKETS;
         return peer_packet_path(p2p, rma->op.peer, &rma->op.path);
     }
-    if (rma->typed != NULL) {
-        *heap = mapped(call, path, 1); /* lets the device map it */
-        if (!is_self(call))
-            *heap = rma_typed_heap(rma->typed, path, rma->remote, bytes);
-    } else {
-        *heap = mapped(call, path, bytes);
-    }
+    *heap = rma->typed != NULL ? mapped_typed(call, path) : mapped(call, path, bytes);
     rma->way = RMA_PACKETS;
     if (*heap != NULL || is_self(call))
         rma->way = RMA_HEAP;

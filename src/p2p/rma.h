@@ -156,7 +156,7 @@ void rma_ask(struct p2p *p2p, struct rma *rma);
 int rma_typed_new(const struct rma_call *call, struct rma_typed **typed);
 void rma_typed_free(struct rma_typed *typed);
 void rma_typed_seek(struct rma *rma);
-void *rma_typed_heap(const struct rma_typed *typed, const struct path *path, uint64_t base,
+void *rma_typed_heap(const struct type *remote, const struct path *path, uint64_t base,
                      size_t bytes);
 bool rma_layout_is_within(const struct type *type, uint64_t base, size_t bytes,
                           const struct rma_area *area);

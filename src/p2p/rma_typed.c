@@ -128,12 +128,12 @@ bool rma_layout_is_within(const struct type *type, uint64_t base, size_t bytes,
 }
 
 /* Where the base of the target's layout would be mapped, if all of its pieces are; else NULL. */
-void *rma_typed_heap(const struct rma_typed *typed, const struct path *path, uint64_t base,
+void *rma_typed_heap(const struct type *remote, const struct path *path, uint64_t base,
                      size_t bytes)
 {
     const struct rma_area area = {path->heap_remote, path->heap_bytes};
 
-    if (path->heap_bytes == 0 || !rma_layout_is_within(typed->remote_type, base, bytes, &area))
+    if (path->heap_bytes == 0 || !rma_layout_is_within(remote, base, bytes, &area))
         return NULL;
     return (void *)((uintptr_t)path->heap_local + (uintptr_t)(base - path->heap_remote));
 }
