@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "p2p/p2p.h"
+#include "util/log.h"
 
 /* Data of at most so many bytes is copied when it cannot be sent at once. */
 #define COPY_BYTES 512u
@@ -417,7 +418,11 @@ int message_copy(struct context *context, uint32_t endpoint, bool put, void *nea
         size_t moved = 0;
         int error = path->port->ops->copyv(path, put, &here, 1, &there, 1, &moved);
 
-        if (error != 0)
+        if (unlikely(error != 0 && error != -EPIPE && error != -EFAULT && error != -ENOMEM)) {
+            log_info("single copy with endpoint %u failed (errno %d)", endpoint, -error);
+            path->single_copy = false;
+        }
+        if (unlikely(error != 0))
             return error;
         local += moved;
         far += moved;

@@ -10,7 +10,8 @@
  *
  * Where a member cannot do that (types with gaps, no single copy), or a copy fails, all of them go
  * through the slots instead, in the same tick: contributions are as they were. Those to an
- * all-reduce in place are not, and if its memory is such that it may fail, slots are used at once.
+ * all-reduce in place are not; if its memory, or the process, is such that it may fail, slots are
+ * used at once.
  *
  * One member, the first or who gets the data, may as well say that it cannot because slots have
  * turned out faster, as where system calls are slow (an AMD EPYC, 1 MiB, us, always direct and now:
@@ -30,6 +31,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #include "coll/gone.h"
 #include "coll/shared/tick.h"
@@ -116,7 +118,9 @@ static uint64_t what_it_can(const struct shared_machine *machine)
         return CANNOT;
     if (call->kind != SHARED_ALLREDUCE || !call->in_place)
         return CAN;
-    return probe_writable((void *)((uintptr_t)shared_data_at(&call->recv, 0, 0) & ~(uintptr_t)3))
+    /* A process that has given up privileges, or hides its memory, is not dumpable any more. */
+    return probe_writable((void *)((uintptr_t)shared_data_at(&call->recv, 0, 0) & ~(uintptr_t)3)) &&
+                   prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1
                ? CAN_IN_PLACE
                : CANNOT;
 }
