@@ -15,6 +15,7 @@
  * Run: args="--seeds 200 --seed 9000" env="PAMI_COLL_SLICES=1" timeout=120
  * Run: args="--seeds 200 --seed 9500" env="PAMI_COLL_SLICES=2 PAMI_COLL_LEVELS=node:2,core:2"
  * Run: args="--seeds 200 --seed 9900" env="PAMI_COLL_SHARED_TREE=3 PAMI_COLL_SHARED_RADIX=2"
+ * Run: args="--seeds 100 --seed 9930300" env="PAMI_COLL_SHARED_DIRECT=1 PAMI_COLL_SHARED_BUFFER=4K"
  */
 #include "coll_call.h"
 #include "trouble.h"

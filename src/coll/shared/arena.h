@@ -114,8 +114,12 @@ struct arena_line {
     CACHE_ALIGNED _Atomic uint64_t count;
     union {
         unsigned char data[ARENA_INLINE];
-        _Atomic uint64_t segments; /* of a collective of several: those that are there, or done */
-        _Atomic uint64_t claimed;  /* the last tick of which a member was the first at the end */
+        _Atomic uint64_t segments;   /* of a collective of several: those that are there, or done */
+        struct {                     /* DONE */
+            uint64_t so_far;         /* `segments` */
+            _Atomic uint64_t failed; /* the last tick that an error has ended here, + 1 */
+        };
+        _Atomic uint64_t claimed; /* the last tick of which a member was the first at the end */
         struct arena_direct direct;
     };
 };

@@ -201,13 +201,19 @@ static void offer(struct shared_machine *machine)
     machine->posted = 1;
 }
 
-/* Who takes data may run something else, that needs no stamp of its own and has failed. */
-static bool has_failed(const struct shared_machine *machine, enum arena_kind kind, uint32_t member)
+/* Who takes data may run something else, that needs no stamp of its own and has failed, or an error
+ * keeps it from this. What stands for its stamp then; 0: nothing. */
+static uint64_t failure_of(const struct shared_machine *machine, enum arena_kind kind,
+                           uint32_t member)
 {
     const struct arena_line *done = arena_done(machine->arena, member);
 
-    return kind == LINE_POST && shared_is_one_way(machine->call.kind) &&
-           atomic_load_explicit(&done->count, memory_order_acquire) > machine->tick;
+    if (kind != LINE_POST || !shared_is_one_way(machine->call.kind) ||
+        atomic_load_explicit(&done->count, memory_order_acquire) <= machine->tick)
+        return 0;
+    return atomic_load_explicit(&done->failed, memory_order_acquire) > machine->tick
+               ? ARENA_FAILED_ELSEWHERE
+               : ARENA_DISAGREE;
 }
 
 /* The member has not stamped its line. */
@@ -224,14 +230,14 @@ static bool all_have(struct shared_machine *machine, enum arena_kind kind)
     bool missing = false;
 
     for (uint32_t i = 0; i < arena->size; i++) {
-        bool failed = has_failed(machine, kind, i); /* before its stamp is looked at */
+        uint64_t failure = failure_of(machine, kind, i); /* before its stamp is looked at */
 
         if (i == arena->rank || !is_missing(machine, kind, i))
             continue;
         missing = true;
         if (likely(!arena->lost)) {
-            if (unlikely(failed))
-                shared_disagree(machine, 0);
+            if (unlikely(failure != 0))
+                shared_disagree(machine, failure);
             break;
         }
         arena->stranded = arena->stranded || arena->left[i];

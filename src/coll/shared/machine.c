@@ -309,6 +309,7 @@ static void arrive_failed(struct shared_machine *machine)
 static void leave(struct shared_machine *machine)
 {
     shared_revoke(machine);
+    shared_say_error(machine);
     arrive_failed(machine);
     if (machine->way == TREE)
         shared_fail_tree(machine);
@@ -327,6 +328,7 @@ static void abandon(struct shared_machine *machine)
     uint32_t place = arena_place(arena, machine->tick);
 
     shared_revoke(machine);
+    shared_say_error(machine);
     if (shared_has_error(machine))
         arena_say_gone(arena);
     /* What it has posted itself may be overwritten. */

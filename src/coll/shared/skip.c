@@ -148,6 +148,7 @@ bool shared_run_skip(struct shared_machine *skip)
     struct arena *arena = skip->arena;
     bool all = true, looked = false;
 
+    shared_say_error(skip);
     arena_say_done_before(arena, skip->tick + 1);
     if (skip->counted)
         shared_arrive(skip, skip->tick - GROUP_BLOCK); /* of the collective itself */

@@ -33,6 +33,16 @@ static inline bool shared_has_error(const struct shared_machine *machine)
     return machine->failure != PAMI_SUCCESS && machine->failure != PAMI_INVAL;
 }
 
+/* Before the tick is done with: who waits for this member in vain sees that it had an error. */
+static inline void shared_say_error(const struct shared_machine *machine)
+{
+    struct arena_line *done = arena_done(machine->arena, machine->arena->rank);
+
+    if (shared_has_error(machine) &&
+        atomic_load_explicit(&done->failed, memory_order_relaxed) <= machine->tick)
+        atomic_store_explicit(&done->failed, machine->tick + 1, memory_order_release);
+}
+
 /* What others read instead of this stamp when the collective has failed. */
 static inline uint64_t shared_failed(uint64_t stamp, bool error)
 {
