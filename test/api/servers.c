@@ -29,8 +29,7 @@ enum {
     BIG = 40000,
     MESSAGES = 60, /* to each context, per phase */
     PUTS = 40,
-    PUT_BYTES = 5000,
-    SLOW = 32 << 20 /* takes longer than to refuse something */
+    PUT_BYTES = 5000
 };
 
 struct header {
@@ -527,129 +526,6 @@ static void refusals(void)
     CHECK_REFUSED(PAMIX_Servers_stop(servers, job.context[0], NULL, NULL), PAMI_EAGAIN, "servers");
 }
 
-static void on_fenced(pami_context_t context, void *cookie, pami_result_t result)
-{
-    (void)context;
-    *(pami_result_t *)cookie = result;
-}
-
-static void fence_begin(pami_result_t *result)
-{
-    *result = PAMI_EAGAIN;
-    CHECK_OK(TEST_CALL(PAMIX_Servers_fence(servers, job.context[0], on_fenced, result)));
-}
-
-static pami_result_t fence(void)
-{
-    pami_result_t result;
-
-    fence_begin(&result);
-    WAIT_WITH(advance_own(&workers[0]), result != PAMI_EAGAIN);
-    return result;
-}
-
-/* An operation that the server's context refuses is reported by the callback, once; where there is
- * none, by the next fence. */
-static void failure(void)
-{
-    struct expect expect = {.worker = &workers[0]};
-    unsigned char *local = memory(8);
-    pami_get_simple_t get = {
-        .rma = {.dest = 0x7fffffff, .bytes = 8, .cookie = &expect, .done_fn = on_first},
-        .addr = {local, pattern},
-    };
-    pami_result_t result;
-
-    result = TEST_CALL(PAMIX_Servers_get(servers, job.context[0], &get, 0));
-    if (result == PAMI_SUCCESS) {
-        WAIT_WITH(advance_own(&workers[0]), expect.first == 1);
-        result = expect.result;
-        CHECK(strstr(test_text(), "get to endpoint 2147483647") != NULL);
-        CHECK(strstr(test_text(), processes ? "argument" : "outside the job") != NULL);
-    }
-    CHECK(result == PAMI_INVAL);
-    CHECK_RESULT(fence(), PAMI_SUCCESS);
-    get.rma.done_fn = NULL;
-    if (TEST_CALL(PAMIX_Servers_get(servers, job.context[0], &get, 0)) == PAMI_SUCCESS)
-        CHECK_RESULT(fence(), PAMI_ERROR);
-    CHECK_RESULT(fence(), PAMI_SUCCESS);
-    memory_free(local);
-}
-
-/* A fence says nothing of what was asked for behind it, although that fails before it ends. */
-static void failure_behind_fence(void)
-{
-    unsigned char *to = servers_memory(&job, SLOW), *from = servers_memory(&job, SLOW);
-    pami_get_simple_t get = {
-        .rma = {.dest = job_endpoint(&job, job.task, 0), .bytes = SLOW},
-        .addr = {to, from},
-    };
-    pami_result_t before, behind;
-
-    CHECK_OK(TEST_CALL(PAMIX_Servers_get(servers, job.context[0], &get, 0)));
-    fence_begin(&before);
-    get.rma.dest = 0x7fffffff;
-    get.rma.bytes = 8;
-    CHECK_OK(TEST_CALL(PAMIX_Servers_get(servers, job.context[0], &get, 0)));
-    fence_begin(&behind);
-    WAIT_WITH(advance_own(&workers[0]), before != PAMI_EAGAIN && behind != PAMI_EAGAIN);
-    CHECK_RESULT(before, PAMI_SUCCESS);
-    CHECK_RESULT(behind, PAMI_ERROR);
-    memory_free(to), memory_free(from);
-}
-
-/* So is a message with an id that is not registered: in no case does it go out with another one,
- * or by a server process that others have told the id. */
-static void unregistered(void)
-{
-    const size_t ids[] = {65536 + MESSAGE_ID, 65536, MESSAGE_ID + 1};
-
-    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
-        struct expect expect = {.worker = &workers[0]};
-        pami_send_t message = {
-            .send = test_message(job_endpoint(&job, job.task, 0), ids[i], "head", 4, NULL, 0),
-            .events = {.cookie = &expect, .local_fn = on_first},
-        };
-        pami_result_t result =
-            TEST_CALL(PAMIX_Servers_send(servers, job.context[0], &message, PAMIX_SERVERS_ORDERED));
-
-        if (result == PAMI_SUCCESS) {
-            CHECK(!processes);
-            WAIT_WITH(advance_own(&workers[0]), expect.first == 1);
-            result = expect.result;
-        }
-        CHECK(result == PAMI_ERROR && strstr(test_text(), "is not registered") != NULL);
-    }
-}
-
-/* Each server has a thread, whatever contexts of the client are others. */
-static void apart(void)
-{
-    struct job second;
-    pami_context_t some[2];
-    pamix_servers_t spread;
-    unsigned seen = 0;
-    bool stopped = false;
-
-    job_start(&second, "second", 4);
-    second.driven = 1;
-    for (size_t i = 0; i < 2; i++)
-        some[i] = second.context[2 * i + 1];
-    CHECK_OK(PAMIX_Servers_create(some, 2, NULL, &spread));
-    CHECK_OK(PAMIX_Servers_start(spread));
-    for (size_t i = 0; i < 2; i++) {
-        pamix_context_async_status_t status;
-
-        CHECK_OK(PAMIX_Context_async_query(some[i], &status));
-        CHECK(status.enabled && (seen & 1u << status.thread) == 0);
-        seen |= 1u << status.thread;
-    }
-    CHECK_OK(PAMIX_Servers_stop(spread, second.context[0], rma_on_fence, &stopped));
-    WAIT(&second, stopped);
-    CHECK_OK(PAMIX_Servers_destroy(&spread));
-    job_finish(&second);
-}
-
 int main(int argc, char **argv)
 {
     pthread_t thread[THREADS_MAX];
@@ -682,10 +558,6 @@ int main(int argc, char **argv)
     work(&workers[0]);
     for (size_t i = 1; i < threads; i++)
         CHECK(pthread_join(thread[i], NULL) == 0);
-    failure();
-    failure_behind_fence();
-    unregistered();
-    apart();
     CHECK_RESULT(PAMIX_Servers_destroy(&servers), PAMI_EAGAIN);
     servers_end(&job, &servers);
     rma_close(&job);
