@@ -5,7 +5,7 @@
  * never waits. Whoever may go on with the ring next has the turn, of which there is exactly one:
  *   idle     producers: who puts a request and takes `idle` away posts the kick
  *   kick     the kick is posted, or is running
- *   stalled  as much is in flight as may be: the next end of a request goes on
+ *   stalled  as much is in flight as may be: the next end of a request goes on, or another policy
  *
  * Memory order: server_rest sets `idle` and then looks at the ring, a producer fills a slot and
  * then looks at `idle`; all four are in the total order of sequentially consistent operations, so
@@ -123,11 +123,32 @@ static pami_result_t kicked(pami_context_t context, void *cookie)
     return PAMI_SUCCESS;
 }
 
-void server_less(struct server *server)
+static void resume(struct server *server)
 {
-    server->in_flight--;
     if (!server->stalled)
         return;
     server->stalled = false;
     go_on(server);
+}
+
+void server_less(struct server *server)
+{
+    server->in_flight--;
+    resume(server);
+}
+
+static pami_result_t retuned(pami_context_t context, void *cookie)
+{
+    struct server *server = cookie;
+
+    (void)context;
+    atomic_store(&server->retuning, 0);
+    resume(server);
+    return PAMI_SUCCESS;
+}
+
+void server_retune(struct server *server)
+{
+    if (atomic_exchange(&server->retuning, 1) == 0)
+        PAMI_Context_post(server->context, &server->retune, retuned, server);
 }

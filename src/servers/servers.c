@@ -274,7 +274,10 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
 /* What was posted goes with the context. */
 static bool is_kicked(const struct servers *servers, unsigned i)
 {
-    return atomic_load(&servers->server[i].idle) == 0 && is_there(servers, servers->contexts[i]);
+    const struct server *server = &servers->server[i];
+
+    return (atomic_load(&server->idle) == 0 || atomic_load(&server->retuning) != 0) &&
+           is_there(servers, servers->contexts[i]);
 }
 
 pami_result_t PAMIX_Servers_destroy(pamix_servers_t *handle)
@@ -437,9 +440,13 @@ pami_result_t PAMIX_Servers_set_policy(pamix_servers_t handle, const pamix_serve
     if (policy == NULL)
         policy = &usual;
     result = policy_check("PAMIX_Servers_set_policy", servers, policy);
-    if (result == PAMI_SUCCESS)
-        policy_store(servers, policy);
-    return result;
+    if (result != PAMI_SUCCESS)
+        return result;
+    policy_store(servers, policy);
+    if (!servers->processes && atomic_load(&servers->state) != SERVERS_STOPPED)
+        for (unsigned i = 0; i < servers->count; i++)
+            server_retune(&servers->server[i]);
+    return PAMI_SUCCESS;
 }
 
 pami_result_t PAMIX_Servers_get_policy(pamix_servers_t handle, pamix_servers_policy_t *policy)

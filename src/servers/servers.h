@@ -197,7 +197,9 @@ struct server {
     struct list fences;   /* struct fence_part that have not begun */
     atomic_ullong puts, gets, sends, bytes, failed, wakes;
     atomic_uint most;
-    pami_work_t kick; /* posted by whoever took `idle` away */
+    pami_work_t kick;     /* posted by whoever took `idle` away */
+    pami_work_t retune;   /* ... set `retuning` */
+    atomic_uint retuning; /* the policy has changed, and the server has not looked at it yet */
     CACHE_ALIGNED atomic_uint idle;
     struct ring ring;
 };
@@ -268,6 +270,9 @@ static inline const char *servers_fault(pamix_servers_t handle)
 
 /* server.c */
 void server_wake(struct server *server);
+
+/* Another policy may let it have more in flight. Any thread, while it runs. */
+void server_retune(struct server *server);
 
 /* A call of the program's. */
 struct request_call {

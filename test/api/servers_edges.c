@@ -1,7 +1,7 @@
 /*
  * Communication servers at their edges: what they refuse is told by the callback, with the reason,
- * or by the fence behind it and no other one; each server has a thread of its own, whatever contexts
- * they are.
+ * or by the fence behind it and no other one; a throttle that is lifted lets go; each server has a
+ * thread of its own, whatever contexts they are.
  *
  * Run: tasks=1,2
  * Run: tasks=4 nodes=2
@@ -15,6 +15,7 @@
 
 enum {
     MESSAGE_ID = 7,
+    BIG = 40000,
     SLOW = 32 << 20 /* takes longer than to refuse something */
 };
 
@@ -27,6 +28,7 @@ struct expect {
 static struct job job;
 static bool processes;
 static pamix_servers_t servers;
+static unsigned char *window, **windows, pattern[BIG];
 
 static void on_message(pami_context_t context, void *cookie, const void *head, size_t head_bytes,
                        const void *data, size_t bytes, pami_endpoint_t origin, pami_recv_t *recv)
@@ -142,6 +144,57 @@ static void unregistered(void)
     }
 }
 
+static void on_put(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context;
+    CHECK(result == PAMI_SUCCESS);
+    *(bool *)cookie = true;
+}
+
+static void put_to(size_t task, size_t bytes, bool *ended)
+{
+    pami_put_simple_t put = {
+        .rma = {.dest = job_endpoint(&job, task, 0), .bytes = bytes, .cookie = ended},
+        .addr = {pattern, windows[task]},
+        .put = {on_put},
+    };
+
+    CHECK_OK(TEST_CALL(PAMIX_Servers_put(servers, job.context[0], &put, 0)));
+}
+
+/* A throttle that is lifted lets go at once what it has kept back, although what is in flight does
+ * not end: the last task, whose memory is not shared, sleeps. */
+static void throttle(void)
+{
+    pamix_servers_policy_t policy = {
+        .operations = 7, .bytes_most = SIZE_MAX, .batch = 1, .in_flight = 1, .servers = 1};
+    bool slow = false, quick = false, vain; /* there is nothing to see */
+    double begin;
+
+    CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
+    job_barrier(&job);
+    begin = test_now();
+    if (job.task == job.tasks - 1) {
+        test_sleep(2);
+    } else if (job.task == 0) {
+        test_sleep(0.1); /* the last task has left the barrier */
+        put_to(job.tasks - 1, BIG, &slow);
+        put_to(0, 8, &quick);
+        test_sleep(0.1);
+        job_advance(&job);
+        vain = slow;
+        CHECK(vain || !quick);
+        policy.in_flight = 0;
+        CHECK_OK(PAMIX_Servers_set_policy(servers, &policy));
+        vain = vain || test_now() > begin + 1;
+        WAIT(&job, quick);
+        CHECK(vain || !slow);
+        WAIT(&job, slow);
+    }
+    job_barrier(&job);
+    CHECK_OK(PAMIX_Servers_set_policy(servers, NULL));
+}
+
 /* Each server has a thread, whatever contexts of the client are others. */
 static void apart(void)
 {
@@ -180,14 +233,20 @@ int main(int argc, char **argv)
     job.driven = 1;
     for (size_t i = 0; i < job.contexts; i++)
         test_dispatch(job.context[i], MESSAGE_ID, on_message, NULL, test_ordered());
+    window = test_zalloc(BIG);
+    windows = test_alloc(job.tasks * sizeof *windows);
+    rma_share(&job, &window, sizeof window, windows);
     servers = servers_make(&job, 1, threads, NULL);
     CHECK_OK(PAMIX_Servers_start(servers));
     job_barrier(&job);
     failure();
     failure_behind_fence();
     unregistered();
+    if (!processes && job.tasks > 1 && getenv("PAMI_SHM_SINGLE_COPY") != NULL)
+        throttle();
     apart();
     servers_end(&job, &servers);
     rma_close(&job);
+    free(window), free(windows);
     return 0;
 }
