@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 #include <hwloc/glibc-sched.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,12 +131,16 @@ static bool has_choice(void)
 
 int async_places_find(struct client *client, const char *list, struct async_places *places)
 {
+    int state;
+
     memset(places, 0, sizeof(*places));
     if (strcmp(list, "any") == 0)
         return 0;
     if (strcmp(list, "auto") != 0)
         return read_list(list, places) ? 0 : -EINVAL;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* hwloc reads files */
     find_nearest(client, places);
+    pthread_setcancelstate(state, NULL);
     places->avoids = !places->bound && client->core.yield != YIELD_SOON && has_choice();
     return 0;
 }

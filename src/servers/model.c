@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static int read_lines(const char *path, FILE *file, struct model **model)
     return 0;
 }
 
-int model_read(const char *path, struct model **model)
+static int read_table(const char *path, struct model **model)
 {
     FILE *file = open_table(path);
     int error;
@@ -121,6 +122,17 @@ int model_read(const char *path, struct model **model)
         free(*model);
         *model = NULL;
     }
+    return error;
+}
+
+/* No cancellation point. */
+int model_read(const char *path, struct model **model)
+{
+    int state, error;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    error = read_table(path, model);
+    pthread_setcancelstate(state, NULL);
     return error;
 }
 

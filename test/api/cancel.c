@@ -3,11 +3,11 @@
  * context lock, also to and from a context that it has had nothing to do with before, at last where
  * nothing comes for a while; memory of the shared heap that it has used is given back, and a first
  * collective runs. It must not end inside the library, with the lock or something else held, but
- * where it says so itself. With an argument it also uses servers that learn, or meets a task that
- * has closed every descriptor that is not its own.
+ * where it says so itself. With an argument it also starts servers that learn, and uses them, or
+ * meets a task that has closed every descriptor that is not its own.
  *
  * Run: tasks=1,2
- * Run: tasks=2 args="servers"
+ * Run: tasks=2 args="servers" env="PAMI_SERVERS_TABLE=/dev/null"
  * Run: tasks=2 args="closed"
  * Run: tasks=2 env="PAMI_COLL_LEVELS=node,package"
  * Run: tasks=3 env="PAMI_YIELD=always"
@@ -32,7 +32,7 @@ enum {
 static struct job job;
 static pamix_servers_t servers;
 static size_t received;
-static bool met, greeted, survived;
+static bool met, greeted, survived, serves;
 
 static void on_landed(pami_context_t context, void *cookie, pami_result_t result)
 {
@@ -72,6 +72,16 @@ static void use_heap(void)
     CHECK_OK(PAMIX_Mem_alloc(job.client, BLOCK_BYTES, 0, PAMIX_MEM_ANY, &block));
     memset(block, 1, BLOCK_BYTES);
     CHECK_OK(PAMIX_Mem_free(job.client, block));
+}
+
+static void start_servers(void)
+{
+    pamix_servers_policy_t policy;
+
+    servers = servers_make(&job, 2, 1, NULL);
+    policy = servers_policy(servers);
+    policy.learn = 1;
+    servers_start(servers, &policy);
 }
 
 static void use_servers(void)
@@ -139,8 +149,10 @@ __attribute__((noinline)) static void live(void)
     meet();
     use_heap();
     collect();
-    if (servers != NULL)
+    if (serves) {
+        start_servers();
         use_servers();
+    }
     until = test_now() + 0.1;
     for (i = 0; i < MESSAGES || received < MESSAGES || test_now() < until; i++) {
         CHECK_OK(PAMI_Context_post(job.context[0], &work, on_work, NULL));
@@ -168,16 +180,6 @@ static void *doomed(void *cookie)
     return cookie;
 }
 
-static void start_servers(void)
-{
-    pamix_servers_policy_t policy;
-
-    servers = servers_make(&job, 2, 1, NULL);
-    policy = servers_policy(servers);
-    policy.learn = 1;
-    servers_start(servers, &policy);
-}
-
 /* By the time that the other task has to do with this one. The heap takes its addresses before. */
 static void close_descriptors(void)
 {
@@ -198,8 +200,7 @@ int main(int argc, char **argv)
     job.driven = 2;
     for (size_t i = 0; i < 2; i++)
         test_dispatch(job.context[i], ID, on_message, NULL, test_ordered());
-    if (strcmp(more, "servers") == 0)
-        start_servers();
+    serves = strcmp(more, "servers") == 0;
     if (strcmp(more, "closed") == 0)
         close_descriptors();
     else
