@@ -97,7 +97,9 @@ expect "^# launcher -n 4 --nodes 2 --timeout 7 $work/test/self/matrix -x$"
 expect '^ok 1 - self/plain \('
 "$top/test/tap" test/self/plain.c >out
 expect '^ok 1 - self/plain \('
-! "$top/test/tap" test/self/wrong.c >out 2>&1
+if "$top/test/tap" test/self/wrong.c >out 2>&1; then
+    exit 1
+fi
 expect '^not ok 1 '
 expect 'cannot understand: tasks=many'
 
