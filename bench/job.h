@@ -93,16 +93,22 @@ static inline void job_send(struct job *j, size_t offset, size_t dispatch, pami_
     PAMI_OK(PAMI_Send_immediate(j->contexts[offset], &message));
 }
 
-/* On every context, with the same cookie. */
-static inline void job_dispatch(struct job *j, size_t id, pami_dispatch_p2p_function function,
-                                void *cookie)
+static inline void job_dispatch_one(pami_context_t context, size_t id,
+                                    pami_dispatch_p2p_function function, void *cookie)
 {
     pami_dispatch_callback_function f = {.p2p = function};
     pami_dispatch_hint_t hints;
 
     memset(&hints, 0, sizeof(hints));
+    PAMI_OK(PAMI_Dispatch_set(context, id, f, cookie, hints));
+}
+
+/* On every context, with the same cookie. */
+static inline void job_dispatch(struct job *j, size_t id, pami_dispatch_p2p_function function,
+                                void *cookie)
+{
     for (size_t i = 0; i < j->ncontexts; i++) {
-        PAMI_OK(PAMI_Dispatch_set(j->contexts[i], id, f, cookie, hints));
+        job_dispatch_one(j->contexts[i], id, function, cookie);
     }
 }
 
