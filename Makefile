@@ -253,7 +253,7 @@ explored := $(wildcard $(addprefix src/,workqueue/*.c util/hash.c coll/shared/*.
                 $(addprefix servers/,choose.c fence.c lane.c plain.c request.c server.c servers.c \
                     split.c) \
                 $(addprefix device/shm/,chunk.c chunk_write.c inbox.c joint.c lanes.c life.c path.c \
-                    port.c sleep.c watch.c)))
+                    port.c receive.c sleep.c watch.c)))
 explore_flags := -fsanitize=thread -fno-lto $(addprefix -fno-builtin-,memcpy memmove memset)
 explore_parts := $(addprefix test/unit/explore/,engine.c explore.c hooks.c memory.c \
                      notes.c races.c)

@@ -17,7 +17,12 @@ static struct lane_reader *lane_open(struct shm_port *port, struct lane *lane, u
     struct lane_reader *reader = &port->lanes[port->lane_count++];
     uint64_t head = atomic_load_explicit(&lane->head, memory_order_relaxed);
 
-    *reader = (struct lane_reader){.lane = lane, .origin = origin, .head = head, .published = head};
+    *reader = (struct lane_reader){.lane = lane,
+                                   .origin = origin,
+                                   .head = head,
+                                   .published = head,
+                                   .own = origin == port->port.params.endpoint,
+                                   .streams = origin == port->port.params.endpoint};
     return reader;
 }
 

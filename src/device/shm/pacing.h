@@ -3,9 +3,8 @@
  *
  * In an exchange of short messages the receiver's polling is what makes the sender slow: a line
  * that the other core has just read must first be taken from it again. A sender that owns the next
- * slot
- * already pays one transfer instead of two, provided that the receiver does not look before the
- * answer can be there. So after a send the first look is held back for a few pauses, found by
+ * slot already pays one transfer instead of two, provided that the receiver does not look before
+ * the answer can be there. So after a send the first look is held back for a few pauses, found by
  * trial: a first look that misses by little asks for one more, a run of first looks that hit tries
  * one less, and where answers come at no steady time there is no hold at all.
  *
@@ -32,23 +31,23 @@
 #define HOLD_REST 4096u
 
 struct pacing {
-    uint32_t looks; /* since the first one that missed */
-    uint32_t rest;  /* arrivals to let pass before trying to hold again */
-    int8_t hold;    /* pauses before the first look after a send */
-    int8_t score;   /* first looks that missed, weighted, less those that hit */
-    uint8_t late;   /* answers in a row that came late */
-    bool armed;     /* something was sent since the last look */
-    bool waiting;   /* the first look missed and nothing has come since */
-    bool first;     /* the look under way is the first after a send */
+    uint32_t sent;        /* packets, since the last look */
+    uint32_t sent_before; /* packets, between the look under way and the one before it */
+    uint32_t looks;       /* since the first one that missed */
+    uint32_t rest;        /* arrivals to let pass before trying to hold again */
+    int8_t hold;          /* pauses before the first look after a send */
+    int8_t score;         /* first looks that missed, weighted, less those that hit */
+    uint8_t late;         /* answers in a row that came late */
+    bool waiting;         /* the first look missed and nothing has come since */
 };
 
 /* Before a look. */
 static inline void pacing_before(struct pacing *pacing)
 {
-    pacing->first = pacing->armed;
-    if (!pacing->armed)
+    pacing->sent_before = pacing->sent;
+    if (pacing->sent == 0)
         return;
-    pacing->armed = false;
+    pacing->sent = 0;
     for (int i = 0; i < pacing->hold; i++)
         cpu_relax();
 }
@@ -92,7 +91,7 @@ static inline void pacing_arrived(struct pacing *pacing)
 /* After a look that found something, or not. */
 static inline void pacing_after(struct pacing *pacing, bool hit)
 {
-    if (pacing->first) {
+    if (pacing->sent_before != 0) {
         pacing->looks = 0;
         pacing->waiting = !hit;
         if (hit && pacing->hold != 0)

@@ -1,8 +1,8 @@
 /*
- * The shm device's objects, shared by its files: shm.c (device), port.c (ports: moving packets),
- * life.c (the end of one), path.c (destinations), lanes.c (ways there), copy.c (single copy),
- * joint.c (one that two tasks make), heap.c (the shared heap, as the device has it), watch.c (who
- * has died), sleep.c (waiting and waking).
+ * The shm device's objects, shared by its files: shm.c (device), port.c (ports: packets out),
+ * receive.c (packets in), life.c (the end of a port), path.c (destinations), lanes.c (ways there),
+ * copy.c (single copy), joint.c (one that two tasks make), heap.c (the shared heap, as the device
+ * has it), watch.c (who has died), sleep.c (waiting and waking).
  */
 #ifndef LIBPAMI_DEVICE_SHM_SHM_H
 #define LIBPAMI_DEVICE_SHM_SHM_H
@@ -158,10 +158,13 @@ bool shm_path_waits(struct shm_path *path);
 int shm_am(struct path *path, const struct packet *packet);
 int shm_am_short(struct path *path, uint64_t word0, uint64_t word1, const struct iovec *header,
                  const struct iovec *data);
+
+/* receive.c */
 int shm_advance(struct port *port);
 void shm_interrupt(struct port *port);
 bool shm_put_back(struct port *port);
 bool shm_pending(struct port *port);
+void shm_purge(struct shm_port *port);
 
 /* life.c */
 /* The context's life is over, and what it could read has been read. */
