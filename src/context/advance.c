@@ -106,12 +106,10 @@ static int run_traced(struct completion_queue *queue, struct context *context)
     return count;
 }
 
-HOT static int run_completions(struct context *context)
+HOT __attribute__((noinline)) static int run_due(struct context *context)
 {
     int events;
 
-    if (completion_queue_empty(&context->completions))
-        return 0;
     if (unlikely(context->unseen)) {
         context->unseen = false;
         order_all();
@@ -122,6 +120,12 @@ HOT static int run_completions(struct context *context)
         events = completion_queue_run(&context->completions, context);
     context->counters[COUNTER_CALLBACKS] += (uint64_t)events;
     return events;
+}
+
+/* Mostly none is due, and then there is no call. */
+static inline int run_completions(struct context *context)
+{
+    return completion_queue_empty(&context->completions) ? 0 : run_due(context);
 }
 
 static void tend_if_due(struct context *context)
