@@ -1,7 +1,8 @@
 /*
  * Tens of thousands of PAMI_Send_immediate without an advance in between, results ignored, to one
  * neighbour, to everybody and to oneself: all of them arrive, once and in order. Then
- * ten thousand large PAMI_Send in the same way.
+ * ten thousand large PAMI_Send in the same way. And bursts to oneself with one advance after each:
+ * what is on its way does not grow with their number.
  *
  * Run: tasks=1,2,3,8
  * Run: tasks=4 nodes=2
@@ -18,6 +19,9 @@ enum {
     LARGE_BYTES = 7700,
     OUTSTANDING = 10240,
     OUTSTANDING_BYTES = 33000,
+    BURSTS = 500,
+    BURST = 64,
+    BEHIND = 4 * BURST,
     TASKS_MAX = 16
 };
 
@@ -86,6 +90,20 @@ static void outstanding(size_t task)
     job_barrier(&job);
 }
 
+static void bursts(size_t *sent)
+{
+    const size_t task = job.task;
+    int i;
+
+    for (i = 0; i < BURSTS; i++) {
+        flood(task, BURST, 0, sent);
+        test_advance(job.context[0], 1);
+    }
+    CHECK(sent[task] - next_number[task] <= BEHIND);
+    WAIT(&job, next_number[task] == sent[task]);
+    job_barrier(&job);
+}
+
 int main(void)
 {
     size_t sent[TASKS_MAX] = {0}, i, next, previous;
@@ -111,6 +129,8 @@ int main(void)
     for (i = 0; i < job.tasks; i++)
         WAIT(&job, next_number[i] == SMALL / job.tasks + (i == previous ? SMALL + 2 * LARGE : 0));
     job_barrier(&job);
+    if (job.tasks <= 3 && getenv("PAMI_SHM_RING_SLOTS") == NULL) /* each has a lane from itself */
+        bursts(sent);
     outstanding(next);
     job_finish(&job);
     return 0;

@@ -134,6 +134,13 @@ static inline uint32_t lane_ready_ahead(const struct lane_reader *reader)
     return count;
 }
 
+/* A look has found nothing. */
+static inline void lane_was_empty(struct lane_reader *reader)
+{
+    reader->hit = false;
+    reader->streams = reader->own;
+}
+
 /* A look: how many packets may be delivered now. The port has sent `sent` since its last advance:
  * after a few one packet is what one expects, after LANE_BURST as many. */
 static inline uint32_t lane_look(struct lane_reader *reader, uint32_t sent)
@@ -147,8 +154,7 @@ static inline uint32_t lane_look(struct lane_reader *reader, uint32_t sent)
     count = reader->streams ? lane_ready_ahead(reader) : lane_ready(reader) != NULL;
 
     if (count == 0) {
-        reader->hit = false;
-        reader->streams = reader->own;
+        lane_was_empty(reader);
         return 0;
     }
     if (reader->streams) {
@@ -198,6 +204,13 @@ static inline void lane_release(struct lane_reader *reader)
         return;
     reader->published = reader->head;
     atomic_store_explicit(&reader->lane->head, reader->head, memory_order_release); /* L3 */
+}
+
+/* Nothing has come: tell the sender of all the room there is. */
+static inline void lane_rest(struct lane_reader *reader)
+{
+    lane_was_empty(reader);
+    lane_release(reader);
 }
 
 static inline void lane_consume(struct lane_reader *reader)

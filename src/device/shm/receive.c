@@ -7,9 +7,9 @@
 #include "device/shm/shm.h"
 #include "util/log.h"
 
-/* Packets delivered per advance, from a lane or the ring. From a lane as many as it holds where
- * LANE_BURST have been sent since the last advance: two that go on like that, and read less than
- * they send, would keep each other's lanes full. */
+/* Packets delivered per advance, from a lane or the ring; as many as a lane holds where LANE_BURST
+ * have been sent since the last advance: two that go on like that, and read less than they send,
+ * would keep each other's lanes full. */
 #define ADVANCE_BATCH 32
 
 /* The chunk that a slot points at, or NULL when it points anywhere else than a chunk's place. */
@@ -170,14 +170,18 @@ static void deliver_from_lane(struct shm_port *port, struct lane_reader *reader,
     port->delivering = NULL;
 }
 
+static inline int batch(const struct shm_port *port)
+{
+    return port->pacing.sent_before >= LANE_BURST ? (int)LANE_SLOTS : ADVANCE_BATCH;
+}
+
 static int advance_lane(struct shm_port *port, struct lane_reader *reader)
 {
-    uint32_t sent = port->pacing.sent_before;
-    int most = sent >= LANE_BURST ? (int)LANE_SLOTS : ADVANCE_BATCH;
+    int most = batch(port);
     int count = 0;
 
     while (count < most) {
-        struct lane_found found = lane_find(reader, sent);
+        struct lane_found found = lane_find(reader, port->pacing.sent_before);
         uint64_t after = reader->head + found.ready;
 
         if (found.ready != 0 && reader->shuttle != NULL)
@@ -188,7 +192,7 @@ static int advance_lane(struct shm_port *port, struct lane_reader *reader)
             deliver_shuttle(port, reader->shuttle);
             count++;
         }
-        if (!reader->streams || found.ready == 0)
+        if (!reader->streams || found.ready < (reader->own ? LANE_AHEAD : 1))
             break;
     }
     return count;
@@ -261,7 +265,7 @@ static int advance_ring(struct shm_port *port)
 
     while (unlikely(ready != 0) && advance_leaving(port, &count)) {
         count += (int)deliver_from_ring(port, ready);
-        ready = count < ADVANCE_BATCH ? inbox_ready_ahead(&port->reader, ADVANCE_BATCH) : 0;
+        ready = count < batch(port) ? inbox_ready_ahead(&port->reader, ADVANCE_BATCH) : 0;
     }
     return count;
 }
@@ -297,26 +301,24 @@ bool shm_put_back(struct port *base)
     return true;
 }
 
-/* Nothing has come: tell the senders of all the room there is. */
-static void release_all(struct shm_port *port)
-{
-    inbox_release(&port->reader);
-    for (uint32_t i = 0; i < port->lane_count; i++)
-        lane_release(&port->lanes[i]);
-}
-
 HOT int shm_advance(struct port *base)
 {
     struct shm_port *port = shm_port_of(base);
     int count = 0;
 
     pacing_before(&port->pacing);
-    for (uint32_t i = 0; i < port->lane_count; i++)
-        count += advance_lane(port, &port->lanes[i]);
+    for (uint32_t i = 0; i < port->lane_count; i++) {
+        struct lane_reader *reader = &port->lanes[i];
+
+        if (likely(lane_is_empty(reader)))
+            lane_rest(reader);
+        else
+            count += advance_lane(port, reader);
+    }
     count += advance_ring(port);
     pacing_after(&port->pacing, count != 0);
     if (count == 0)
-        release_all(port);
+        inbox_release(&port->reader);
     base->params.counters[DEVICE_RECEIVED] += (uint64_t)count;
     if (unlikely(!joint_is_idle(&port->joint)))
         count += joint_advance(port);
