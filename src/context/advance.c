@@ -27,8 +27,10 @@
 #define YIELD_PASSES 64u
 /* ... and a caller at work is let go: most ask for fewer. */
 #define BUSY_PASSES 1024u
-/* Passes that have found completions and have nothing else at hand look at the ports so often. */
+/* Passes that have found completions, a few, and have nothing else at hand look at the ports so
+ * often. */
 #define PORTS_PASSES 4u
+#define FEW_COMPLETIONS 8
 /* A port's rest is counted in passes: an event takes about as long as so many. */
 #define EVENT_PASSES 8u
 
@@ -176,8 +178,8 @@ static bool rested(struct port *port, uint32_t events)
 
 /*
  * Whether a pass that has run completions may end at that: who starts operations that are over at
- * once, and waits for each, then does not pay for a look at what others have sent. One of
- * PORTS_PASSES looks.
+ * once, and waits for each or for a few, then does not pay for a look at what others have sent. One
+ * of PORTS_PASSES looks.
  */
 static inline bool is_enough(const struct context *context)
 {
@@ -194,7 +196,7 @@ HOT int context_pass(struct context *context)
 {
     int events = run_completions(context);
 
-    if (events != 0 && is_enough(context)) {
+    if (events != 0 && events < FEW_COMPLETIONS && is_enough(context)) {
         context->passes++;
         return events;
     }
