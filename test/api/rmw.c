@@ -339,6 +339,46 @@ static void fence(void)
     job_barrier(&job);
 }
 
+/* Only the target's word is aligned: the operands lie anywhere, and `local` may be one of them. */
+static void operands(void)
+{
+    unsigned char bytes[25] = {0};
+    struct call call = {0};
+    uint64_t before, value = 5;
+
+    for (size_t task = 0; task < job.tasks; task++) {
+        pami_rmw_t at = {.dest = job_endpoint(&job, task, 0),
+                         .cookie = &call,
+                         .done_fn = on_done,
+                         .local = bytes + 1,
+                         .remote = (uint64_t *)(uintptr_t)told[task].fixed + job.task,
+                         .value = bytes + 9,
+                         .test = bytes + 17,
+                         .operation = PAMI_ATOMIC_FETCH,
+                         .type = PAMI_TYPE_UNSIGNED_LONG};
+
+        call.done = 0;
+        CHECK_OK(PAMI_Rmw(job.context[0], &at));
+        WAIT(&job, call.done == 1);
+        memcpy(&before, bytes + 1, 8);
+        memcpy(bytes + 9, &value, 8);
+        memcpy(bytes + 17, &before, 8);
+        at.operation = PAMI_ATOMIC_FETCH_COMPARE_ADD;
+        CHECK_OK(PAMI_Rmw(job.context[0], &at));
+        memset(bytes + 9, 0xa5, 16);
+        WAIT(&job, call.done == 2);
+        CHECK(memcmp(bytes + 1, &before, 8) == 0 && test_all(bytes + 9, 16, 0xa5));
+        memcpy(bytes + 1, &value, 8);
+        at.value = at.local;
+        at.operation = PAMI_ATOMIC_FETCH_SET;
+        CHECK_OK(PAMI_Rmw(job.context[0], &at));
+        WAIT(&job, call.done == 3);
+        before += value;
+        CHECK(memcmp(bytes + 1, &before, 8) == 0);
+    }
+    job_barrier(&job);
+}
+
 /* ---- what is refused ---- */
 
 static pami_rmw_t good(uint64_t *words)
@@ -506,6 +546,7 @@ int main(void)
     job_barrier(&job);
     contend();
     fence();
+    operands();
     addresses();
     rma_close(&job);
     return 0;
