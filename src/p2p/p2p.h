@@ -3,6 +3,7 @@
  *
  *   register.c    dispatch ids and what their hints mean
  *   send.c        the public send calls: checks, the one-packet path, making operations
+ *   send_later.c  short messages that found no room
  *   outgoing.c    operations on their way: packets, queues per peer, answers
  *   incoming.c    messages on their way in: dispatch, receive buffers, held messages
  *   receive.c     what is remembered of those that several packets bring
@@ -379,6 +380,24 @@ bool p2p_clear(struct p2p *p2p, struct receive *receive);
 void p2p_reset(struct p2p *p2p, struct peer *peer);
 protocol_handler p2p_handle_ack;
 protocol_handler p2p_handle_clear;
+
+/* send_later.c */
+/* Messages of up to so many bytes, header and data, of which nobody is told anything. */
+#define SEND_LATER_BYTES 104u
+
+static inline bool send_fits_later(const struct path *path, const pami_send_immediate_t *send)
+{
+    size_t total = send->header.iov_len + send->data.iov_len;
+
+    return total <= SEND_LATER_BYTES && total <= path->packet_max && total >= send->data.iov_len;
+}
+
+/* Copied, and sent as soon as there is room, by `path`, where it fits. 0 or -ENOMEM. */
+int send_later(struct p2p *p2p, struct peer *peer, struct path *path,
+               const pami_send_immediate_t *send);
+/* PAMI_Send_immediate of what might take the short cut, but for the queue. False: nothing done. */
+bool send_behind(struct context *context, struct peer *peer, const struct dispatch *row,
+                 const pami_send_immediate_t *send);
 
 /* receive.c */
 struct receive *receive_new(struct p2p *p2p, struct peer *peer, const struct packet_header *head,

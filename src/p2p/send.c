@@ -213,6 +213,14 @@ static bool may_wait(const struct checked *checked, const pami_send_immediate_t 
             send->header.iov_len + send->data.iov_len > checked->path->packet_max);
 }
 
+static pami_result_t later(const struct checked *checked, const pami_send_immediate_t *send,
+                           const char *function)
+{
+    if (likely(send_later(checked->p2p, checked->peer, checked->path, send) == 0))
+        return PAMI_SUCCESS;
+    return error_set(PAMI_ENOMEM, "%s: out of memory", function);
+}
+
 static pami_result_t send_immediate_later(const struct checked *checked,
                                           const pami_send_immediate_t *parameters)
 {
@@ -220,6 +228,8 @@ static pami_result_t send_immediate_later(const struct checked *checked,
 
     if (!may_wait(checked, parameters))
         return PAMI_EAGAIN;
+    if (likely(send_fits_later(checked->path, parameters)))
+        return later(checked, parameters, "PAMI_Send_immediate");
     send = operation(checked, parameters, true);
     if (send == NULL)
         return error_set(PAMI_ENOMEM, "PAMI_Send_immediate: out of memory");
@@ -351,6 +361,16 @@ static pami_result_t send_message(const char *function, const struct checked *ch
         likely(sent_at_once(checked, from))) {
         context_complete(checked->context, events->local_fn, events->cookie, PAMI_SUCCESS);
         return PAMI_SUCCESS;
+    }
+    if (typed == NULL && events->local_fn == NULL && events->remote_fn == NULL &&
+        goes_immediate(checked, from) && send_fits_later(checked->path, from)) {
+        pami_result_t result = later(checked, from, function);
+
+        if (likely(result == PAMI_SUCCESS)) {
+            p2p->context->counters[COUNTER_SEND_IMMEDIATE]++;
+            p2p->context->counters[COUNTER_SEND_BYTES] += bytes;
+        }
+        return result;
     }
     send = operation(checked, from, checked->packed || (typed == NULL && is_copied(events, bytes)));
     if (send == NULL)

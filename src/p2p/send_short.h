@@ -1,8 +1,9 @@
 /*
  * The short cut of immediate messages: a few bytes, to the destination of the message before, with
  * nothing in the way. It checks what it must and hands the user's own vectors to the device; at the
- * least doubt, and when the device has no room or no such path, the general way decides. Here, as
- * rma_short.h, for whoever sends in the user's name and has nothing to spare.
+ * least doubt, and when the device has no room or no such path, the general way decides. Where
+ * others wait already it goes behind them (send_later.c). Here, as rma_short.h, for whoever sends
+ * in the user's name and has nothing to spare.
  */
 #ifndef LIBPAMI_P2P_SEND_SHORT_H
 #define LIBPAMI_P2P_SEND_SHORT_H
@@ -28,9 +29,11 @@ static inline bool send_short(struct context *context, const pami_send_immediate
 
     misuse_check(context, "PAMI_Send_immediate");
     if (unlikely(row == NULL || (row->flags & DISPATCH_NO_SHORT_CUT) != 0 || peer == NULL ||
-                 peer->endpoint != send->dest || peer->gone || !list_empty(&peer->queue) ||
-                 peer->path->am_short == NULL || send_has_null(send)))
+                 peer->endpoint != send->dest || peer->gone || peer->path->am_short == NULL ||
+                 send_has_null(send)))
         return false;
+    if (unlikely(!list_empty(&peer->queue)))
+        return send_behind(context, peer, row, send);
     head = packet_header_short(PROTOCOL_IMMEDIATE, send->dispatch, send->header.iov_len,
                                send->data.iov_len, context->endpoint, 0);
     if (unlikely(peer->path->am_short(peer->path, head.words[0], head.words[1], &send->header,
