@@ -298,9 +298,10 @@ pami_result_t PAMI_Context_advancev(pami_context_t context[], size_t count, size
 pami_result_t PAMI_Context_trylock_advancev(pami_context_t context[], size_t count, size_t maximum);
 
 /*
- * The lock of a context, for clients that want one; nothing else takes it. Recursive for the
- * thread that holds it. trylock: PAMI_EAGAIN when another thread holds the lock. unlock:
- * PAMI_INVAL when the caller does not.
+ * The lock of a context, for clients that want one. Of the library only
+ * PAMI_Context_trylock_advancev and threads of asynchronous progress take it, both by trylock.
+ * Recursive for the thread that holds it. trylock: PAMI_EAGAIN when another thread holds the lock.
+ * unlock: PAMI_INVAL when the caller does not.
  */
 pami_result_t PAMI_Context_lock(pami_context_t context);
 pami_result_t PAMI_Context_trylock(pami_context_t context);

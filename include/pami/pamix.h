@@ -392,8 +392,8 @@ pami_result_t PAMIX_Pipeline_reset(pamix_machine_t pipeline, size_t segments);
  * What differs from the PAMI calls:
  *   - the endpoint that a message comes from is a server's; its task is this one;
  *   - there is no order among requests, unless they say PAMIX_SERVERS_ORDERED: those from one
- *     context to one endpoint take effect in the order of the calls, as PAMI has it for
- *     the kind of operation. Start makes no promise about what was sent before it; stop does;
+ *     context to one endpoint take effect in the order of the calls, as PAMI has it for the kind of
+ *     operation. Start makes no promise about what was sent before it; stop does;
  *   - what the PAMI call would refuse may be reported by the callbacks instead;
  *   - PAMI_EAGAIN: no room just now; nothing was done. Advance and try again;
  *   - PAMI_Fence_* on the context knows nothing of servers: use PAMIX_Servers_fence.
