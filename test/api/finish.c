@@ -1,9 +1,8 @@
 /*
  * async and finish in the manner of X10: a finish waits for all activities spawned inside it, at
  * all places, by whomever. Activities travel as messages and run as posted work; each place counts
- * what
- * it has spawned towards every place and what it has ended, and reports to the root of the finish
- * when it runs dry. Several finishes, one inside the other, end one after another.
+ * what it has spawned towards every place and what it has ended, and reports to the root of the
+ * finish when it runs dry. Several finishes, one inside the other, end one after another.
  *
  * Run: tasks=1,2,3,8
  * Run: tasks=4 nodes=2

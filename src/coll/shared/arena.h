@@ -7,11 +7,11 @@
  *
  * Time in an arena is counted in ticks. A collective takes one tick, whatever its size, in the
  * order in which it was started; all members give it the same one, by the number of its run. Ticks
- * that no collective takes are left out. Tick t uses slice
- * t modulo the number of slices (PAMI_COLL_SLICES) of the lines: for each member one for a counter
- * and a few bytes of data. What is longer goes in segments: segment k lies in slice t + k of the
- * buffers, which have as many slices, but ARENA_BUFFERS at most. Every line and every buffer has
- * one writer. Counters only grow, so nothing is ever reset.
+ * that no collective takes are left out. Tick t uses slice t modulo the number of slices
+ * (PAMI_COLL_SLICES) of the lines: for each member one for a counter and a few bytes of data. What
+ * is longer goes in segments: segment k lies in slice t + k of the buffers, which have as many
+ * slices, but ARENA_BUFFERS at most. Every line and every buffer has one writer. Counters only
+ * grow, so nothing is ever reset.
  *
  * A counter is a stamp: tick + 1, and below it a check of what the member believes the collective
  * to be. Who reads the stamp of a member with another check knows that they disagree, and fails;

@@ -203,8 +203,7 @@ static void make_ready(struct sim_endpoint *endpoint)
  * At most one turn is valid per endpoint: the one at turn_at. A row of the queue that says
  * otherwise is left over from a later appointment. Turns of this very instant go to the list of the
  * ready, which is looked at when everything else that happens now has happened: a context then
- * finds all
- * packets of the instant at once.
+ * finds all packets of the instant at once.
  */
 void sim_schedule(struct sim_endpoint *endpoint, uint64_t time, bool soft)
 {
