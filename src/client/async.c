@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -29,7 +28,6 @@
 #include "context/advance.h"
 #include "util/clock.h"
 #include "util/error.h"
-#include "util/log.h"
 #include "util/option.h"
 #include "util/yield.h"
 

@@ -20,7 +20,6 @@
 #include "client/async.h"
 #include "client/async_pool.h"
 #include "client/client.h"
-#include "util/clock.h"
 #include "util/cpu.h"
 #include "util/machine.h"
 

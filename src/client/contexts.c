@@ -4,7 +4,6 @@
  * Before a context goes, what it owes to others is sent (p2p_drain); messages that arrive from then
  * on are not delivered, their senders get an answer that says so.
  */
-#include <errno.h>
 #include <unistd.h>
 
 #include "client/async.h"

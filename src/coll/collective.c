@@ -1,12 +1,11 @@
 /*
  * PAMI_Collective: from the user's call to a machine that runs.
  */
-#include <errno.h>
 
+#include "coll/collective.h"
 #include "coll/algorithm.h"
 #include "coll/am.h"
 #include "coll/coll.h"
-#include "coll/collective.h"
 #include "coll/handle.h"
 #include "coll/machine.h"
 #include "coll/report.h"

@@ -7,7 +7,6 @@
  */
 #include "coll/select.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "coll/machine.h"

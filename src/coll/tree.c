@@ -8,7 +8,7 @@
 #include "coll/tree.h"
 
 #include "coll/algorithm.h"
-#include "coll/build.h"
+#include "util/minmax.h"
 
 struct tree tree_of(enum tree_kind kind, const struct shape *shape)
 {

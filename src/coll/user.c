@@ -7,10 +7,8 @@
  */
 #include "coll/user.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
-#include "coll/compose.h"
 #include "coll/shared/shared.h"
 #include "util/error.h"
 

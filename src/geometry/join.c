@@ -24,7 +24,6 @@
 #include "geometry/join.h"
 #include "geometry/neighbour.h"
 #include "p2p/message.h"
-#include "util/log.h"
 
 /* The header of an internal message, which has no data. */
 struct message {

@@ -12,7 +12,6 @@
 
 #include "p2p/rma_short.h"
 #include "util/error.h"
-#include "util/log.h"
 #include "util/move.h"
 
 /* ---- the end of a transfer ---- */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "context/registry.h"
 #include "servers/plain.h"
 #include "servers/process.h"
 #include "util/error.h"

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "context/registry.h"
 #include "p2p/rma_short.h"
 #include "p2p/send_short.h"
 #include "servers/plain.h"

@@ -10,7 +10,6 @@
 #include "geometry/state.h"
 #include "p2p/message.h"
 #include "util/error.h"
-#include "util/option.h"
 
 struct aggregate_wire aggregate_wire_of(const struct aggregate_member *member,
                                         enum aggregate_kind kind, uint64_t number)

@@ -18,7 +18,6 @@
 #include "coll/flight.h"
 #include "coll/gone.h"
 #include "p2p/message.h"
-#include "type/operator.h"
 #include "util/error.h"
 
 static struct aggregate_run *run_of(struct machine *machine)

@@ -17,7 +17,6 @@
 
 #include "bootstrap/bootstrap.h"
 #include "device/network.h"
-#include "util/log.h"
 #include "util/option.h"
 
 /* Relative costs for reach. */

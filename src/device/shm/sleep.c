@@ -9,7 +9,6 @@
  * or refuses it to one of the tasks, sleeps are cut short instead; short ones do without, as the
  * barrier interrupts who computes.
  */
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>

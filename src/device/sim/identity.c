@@ -2,7 +2,6 @@
  * Bootstraps of simulated tasks: who they are and where. They exchange no cards, as the device
  * needs none.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
