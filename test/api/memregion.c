@@ -11,7 +11,6 @@
 #include "rma.h"
 
 #include <malloc.h>
-#include <sys/mman.h>
 
 enum {
     CONTEXTS = 4,

@@ -7,7 +7,6 @@
  * Best under SANITIZE=address,undefined: every input lives in an allocation of its exact size.
  */
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

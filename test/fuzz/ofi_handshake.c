@@ -20,7 +20,6 @@ int main(void)
 }
 #else
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +29,6 @@ int main(void)
 #include "bootstrap/bootstrap.h"
 #include "device/ofi/reception.h"
 #include "fuzz/rounds.h"
-#include "util/log.h"
 
 enum {
     TASKS = 5,

@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <pami.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "basics.h"

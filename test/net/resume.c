@@ -12,7 +12,6 @@
  * Run: tasks=2 args="--purge"
  */
 #include <pami.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "basics.h"

@@ -16,7 +16,6 @@
 
 #include "coll/aggregate/internal.h"
 #include "coll/coll.h"
-#include "context/registry.h"
 #include "sim/sim_test.h"
 
 enum {

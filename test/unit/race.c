@@ -11,8 +11,6 @@
 
 #include <cmocka.h>
 
-#include "util/clock.h"
-
 #define KIB 1024u
 
 static struct race race;
