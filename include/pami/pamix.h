@@ -484,7 +484,10 @@ pami_result_t PAMIX_Servers_create(pami_context_t contexts[], size_t count,
  *   - a stop also needs advances of the other contexts that have requests there;
  *   - PAMIX_Servers_destroy touches the contexts that have used them: do not advance them then;
  *   - contexts may be destroyed and created again meanwhile, but for one that stops them. What was
- *     under way may take place or not, and has no callback.
+ *     under way may take place or not, and has no callback;
+ *   - nothing waits for tasks that destroy and create contexts in step (PAMI_Context_destroyv):
+ *     what goes to a task that has not created its next ones goes to those it has, or fails. Hear
+ *     from a context before it is sent anything through servers.
  * A context uses those of one attach. PAMI_INVAL; PAMI_ENOMEM; PAMI_ERROR: there are none.
  */
 pami_result_t PAMIX_Servers_attach(pami_client_t client, const pamix_servers_config_t *config,
