@@ -12,6 +12,7 @@
  * The order in which operands are combined depends on ranks only, though it is not theirs.
  */
 #include "coll/shared/tick.h"
+#include "util/tsan.h"
 
 static uint32_t relay_of(const struct arena *arena, uint32_t member)
 {
@@ -73,9 +74,10 @@ void shared_take_relays(struct shared_machine *machine, uint64_t index)
 {
     for (uint32_t i = 0; i < machine->arena->relays; i++) {
         uint64_t start, bytes = part_of(machine, index, i, &start);
+        char *slot = relay_slot(machine, index, i);
 
-        shared_write_map(&machine->call.recv, 0, start, bytes,
-                         relay_slot(machine, index, i) + i * machine->part);
+        TSAN_ACQUIRE(slot);
+        shared_write_map(&machine->call.recv, 0, start, bytes, slot + i * machine->part);
     }
 }
 
@@ -94,10 +96,12 @@ static void post(struct shared_machine *machine, uint64_t index)
     uint64_t bytes = shared_piece(machine->call.bytes, start, machine->segment);
     char *slot = relay_slot(machine, index, relay_of(arena, arena->rank));
 
+    TSAN_ACQUIRE(slot); /* the one before may be another process, those before that threads here */
     if (arena->rank < arena->relays)
         shared_read_own(machine, start, bytes, slot);
     else
         shared_combine_own(machine, start, bytes, slot);
+    TSAN_RELEASE(slot);
 }
 
 /* The last ones of all relays. Who takes nothing of a reduce waits for nobody. */
@@ -118,10 +122,13 @@ static void take(struct shared_machine *machine, uint64_t index)
 
     if (arena->rank < arena->size - arena->relays)
         return;
-    for (uint32_t i = 0; i < arena->relays; i++)
+    for (uint32_t i = 0; i < arena->relays; i++) {
+        TSAN_ACQUIRE(relay_slot(machine, index, i));
         if (i != own)
             shared_combine(machine, relay_slot(machine, index, own) + shift,
                            relay_slot(machine, index, i) + shift, bytes);
+    }
+    TSAN_RELEASE(relay_slot(machine, index, own));
 }
 
 const struct shared_row shared_row_relayed = {"relayed reduction", everybody, post, wants, take};
