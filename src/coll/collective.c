@@ -1,8 +1,8 @@
 /*
  * PAMI_Collective: from the user's call to a machine that runs.
  */
-
 #include "coll/collective.h"
+
 #include "coll/algorithm.h"
 #include "coll/am.h"
 #include "coll/coll.h"
