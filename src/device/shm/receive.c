@@ -192,6 +192,7 @@ static int advance_lane(struct shm_port *port, struct lane_reader *reader)
             deliver_shuttle(port, reader->shuttle);
             count++;
         }
+        /* To a lane from oneself only handlers add meanwhile: the next pass will do for these. */
         if (!reader->streams || found.ready < (reader->own ? LANE_AHEAD : 1))
             break;
     }
