@@ -105,7 +105,7 @@ objects_of = $(patsubst %.c,$(BUILD)/obj/%.o,$(call sources_of,$(1)))
 # Devices with a library behind them that programs shall not pay for: pami-NAME.so, opened at need.
 module_names   := ofi
 # What a module has of the library in itself; the rest it gets through src/device/module.h.
-module_shares  := src/util/hash.c src/util/clock.c src/device/network.c
+module_shares  := src/util/hash.c src/util/clock.c src/util/race.c src/device/network.c
 module_sources  = $(wildcard src/device/$(1)/*.c) $(module_shares)
 
 lib_sources := $(sort $(filter-out $(foreach n,$(module_names),$(wildcard src/device/$(n)/*.c)),\

@@ -252,22 +252,11 @@ static int pull(struct p2p *p2p, struct receive *receive)
 /* The race for messages of this size; NULL: there is no memory for it. */
 static struct race *race_of(struct peer *peer, size_t bytes)
 {
-    struct race *race, *like = NULL;
-    size_t size = race_size(bytes, RACE_BYTES, RACE_SIZES);
-
     if (peer->races == NULL)
         peer->races = calloc(RACE_SIZES, sizeof(*peer->races));
     if (peer->races == NULL)
         return NULL;
-    race = &peer->races[size];
-    if (!race_is_known(race)) {
-        if (size != 0 && race_is_known(race - 1))
-            like = race - 1;
-        else if (size != RACE_SIZES - 1 && race_is_known(race + 1))
-            like = race + 1;
-        race_init(race, like);
-    }
-    return race;
+    return race_in(peer->races, RACE_SIZES, race_size(bytes, RACE_BYTES, RACE_SIZES));
 }
 
 /*

@@ -56,6 +56,21 @@ void race_init(struct race *race, const struct race *like)
     block_begin(race);
 }
 
+struct race *race_in(struct race *row, size_t sizes, size_t size)
+{
+    struct race *race = &row[size];
+    const struct race *like = NULL;
+
+    if (race_is_known(race))
+        return race;
+    if (size != 0 && race_is_known(race - 1))
+        like = race - 1;
+    else if (size + 1 != sizes && race_is_known(race + 1))
+        like = race + 1;
+    race_init(race, like);
+    return race;
+}
+
 /* Much makes work slow, another program or a new page, but nothing makes it fast: a faster block
  * counts for more. */
 static void note(uint32_t *mean, uint32_t cost)
@@ -208,4 +223,11 @@ void race_end(struct race *race, uint32_t ticket, uint64_t ticks, size_t bytes)
     race->since = ticks;
     race->follows = ticks + (uint64_t)(bytes >> 10) * RACE_GAP_NS * race->patience /
                                 (1000 * (uint64_t)RACE_PATIENCE_US);
+}
+
+void race_cancel(struct race *race, uint32_t ticket)
+{
+    race->active--;
+    if (ticket != race->turn && race->before != 0)
+        race->before--;
 }

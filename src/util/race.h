@@ -75,8 +75,8 @@ static inline bool race_is_known(const struct race *race)
     return race->pause != 0;
 }
 
-/* Which of `sizes` races is that of so much work: the first one is below `least`, the next one
- * below four times that, and so on. */
+/* Which of `sizes` races, a row, is that of so much work: the first one is below `least`, the next
+ * one below four times that, and so on. */
 static inline size_t race_size(uint64_t bytes, uint64_t least, size_t sizes)
 {
     size_t size = 0;
@@ -85,6 +85,9 @@ static inline size_t race_size(uint64_t bytes, uint64_t least, size_t sizes)
         size++;
     return size;
 }
+
+/* That one, which begins as one beside it that is known. */
+struct race *race_in(struct race *row, size_t sizes, size_t size);
 
 /* Work begins. Returns a ticket, which says by which way. */
 uint32_t race_begin(struct race *race, uint64_t ticks);
@@ -103,5 +106,8 @@ static inline void race_waited(struct race *race, uint64_t ticks)
 
 /* It has ended. */
 void race_end(struct race *race, uint32_t ticket, uint64_t ticks, size_t bytes);
+
+/* It was given up, or has not begun after all: there is no time to be counted. */
+void race_cancel(struct race *race, uint32_t ticket);
 
 #endif

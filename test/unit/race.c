@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -224,6 +225,68 @@ static void test_a_neighbour_is_taken_over_from(void **state)
     assert_in_range(singly(64), 1, 2 * RACE_BLOCK);
 }
 
+static void test_a_row_has_neighbours(void **state)
+{
+    struct race row[3] = {{0}};
+
+    (void)state;
+    other = 60;
+    singly(10000);
+    row[1] = race;
+    assert_ptr_equal(race_in(row, 3, 1), &row[1]);
+    assert_ptr_equal(race_in(row, 3, 0), &row[0]);
+    assert_int_equal(race_way(row[0].turn), RACE_OTHER);
+    assert_ptr_equal(race_in(row, 3, 2), &row[2]);
+    assert_int_equal(race_way(row[2].turn), RACE_OTHER);
+    memset(row, 0, sizeof(row));
+    race_in(row, 3, 2);
+    assert_int_equal(race_way(row[2].turn), RACE_USUAL);
+    assert_true(race_is_known(&row[2]));
+    assert_false(race_is_known(&row[0]));
+}
+
+/* Work that is given up beside other work, and at once: neither looks fast by it. */
+static void test_what_is_given_up_does_not_count(void **state)
+{
+    unsigned others = 0;
+
+    (void)state;
+    other = 150;
+    for (unsigned i = 0; i < 10000; i++) {
+        uint32_t first = race_begin(&race, now);
+        uint32_t given_up = race_begin(&race, now);
+
+        others += race_way(first) == RACE_OTHER;
+        now += race_way(first) == RACE_OTHER ? other : usual;
+        if (race_way(given_up) == RACE_OTHER)
+            race_cancel(&race, given_up);
+        race_end(&race, first, now, KIB);
+        if (race_way(given_up) == RACE_USUAL) {
+            now += usual;
+            race_end(&race, given_up, now, KIB);
+        }
+    }
+    assert_in_range(others, 1, 1000);
+    assert_int_equal(race.active, 0);
+}
+
+/* What was begun before a turn is not waited for when it is given up. */
+static void test_a_turn_goes_on_without_what_is_given_up(void **state)
+{
+    uint32_t old;
+
+    (void)state;
+    other = 60;
+    singly(RACE_BLOCK * (RACE_FIRST - 1) + 1);
+    old = race_begin(&race, now);
+    assert_in_range(singly(200), 150, 200);
+    assert_int_equal(race.trial, RACE_TRIAL); /* it waits for that one */
+    race_cancel(&race, old);
+    singly(50);
+    assert_int_equal(race.trial, 0);
+    assert_int_equal(race_way(race.turn), RACE_OTHER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +303,9 @@ int main(void)
         cmocka_unit_test_setup(test_who_has_left_is_noticed_at_once, setup),
         cmocka_unit_test_setup(test_an_interruption_does_not_matter, setup),
         cmocka_unit_test_setup(test_a_neighbour_is_taken_over_from, setup),
+        cmocka_unit_test_setup(test_a_row_has_neighbours, setup),
+        cmocka_unit_test_setup(test_what_is_given_up_does_not_count, setup),
+        cmocka_unit_test_setup(test_a_turn_goes_on_without_what_is_given_up, setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,6 +217,7 @@ static void drop_held(struct ofi_link *link)
 void ofi_link_free(struct ofi_link *link)
 {
     drop_held(link);
+    free(link->races);
     free(link);
 }
 

@@ -394,6 +394,7 @@ struct ofi_link {
     uint32_t received_units, reported; /* ...; of them reported */
     uint32_t burst, singles; /* slot->pass when packets went out by themselves; how many */
     uint32_t taken, pieces;  /* of remote reads and writes: that the provider took; that are over */
+    struct race *races;      /* ...: of remote.c, NULL until needed */
     uint32_t served_pieces;  /* when leaving: that were when we looked last, ... */
     uint32_t served_beats;   /* ... with so many answers (of the dead: looks) at the first look, */
     uint64_t served_since;   /* ... which was then; ns, 0: not yet looked at */

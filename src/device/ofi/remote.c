@@ -24,15 +24,21 @@
 
 #include "device/ofi/errors.h"
 #include "device/ofi/ofi.h"
+#include "util/clock.h"
 #include "util/cpu.h"
 #include "util/log.h"
+#include "util/race.h"
 
 #define PIECE_LEAST ((size_t)64 << 10)
-/* Of 256 KiB, not 1 MiB: over sockets the two ends then copy at the same time, see RESULTS.md. That
- * takes more of the processors, and longer where there is just one access. */
-#define PIECE_MOST ((size_t)256 << 10)
-#define PIECE_ALONE ((size_t)1 << 20)
+/* Over sockets the two ends of an access in small pieces copy at the same time, which takes more of
+ * their processors, and longer where there is just one access: that has large pieces. Else either
+ * kind can be much faster, see RESULTS.md, so the two race (util/race.h). */
+#define PIECE_SMALL ((size_t)256 << 10)
+#define PIECE_LARGE ((size_t)1 << 20)
 #define PIECES 16u
+/* Races of a destination for reads, and as many for writes: below 1 MiB, below 4, and above. */
+#define RACE_BYTES ((size_t)1 << 20)
+#define RACE_SIZES 3u
 /* So many that are over are kept for later ones: as many as a busy program has under way. */
 #define SPARE_MOST 64u
 
@@ -55,6 +61,8 @@ struct remote {
     uint64_t address, key; /* what the provider wants to hear of the other side */
     size_t bytes, issued;
     size_t piece_bytes;
+    struct race *race; /* NULL: none */
+    uint32_t race_ticket;
     uint32_t open; /* pieces the provider has */
     int error;
     struct piece pieces[PIECES]; /* none is busy in a new one */
@@ -76,9 +84,18 @@ static struct remote *remote_new(struct ofi_slot *slot)
     return remote;
 }
 
+/* Its time says nothing. */
+static void leave_race(struct remote *remote)
+{
+    if (remote->race != NULL)
+        race_cancel(remote->race, remote->race_ticket);
+    remote->race = NULL;
+}
+
 /* It is in no list, and the provider has nothing of it. */
 static void remote_free(struct ofi_slot *slot, struct remote *remote)
 {
+    leave_race(remote);
     ofi_region_release(&remote->own);
     if (slot->spare_count == SPARE_MOST) {
         free(remote);
@@ -161,6 +178,10 @@ static void finish(struct ofi_slot *slot, struct remote *remote)
     list_remove(&remote->link);
     if (transfer != NULL)
         slot->remotes_open--;
+    if (remote->race != NULL && error == 0) {
+        race_end(remote->race, remote->race_ticket, clock_ticks(), remote->bytes);
+        remote->race = NULL;
+    }
     remote_free(slot, remote);
     if (transfer == NULL)
         return;
@@ -214,13 +235,33 @@ static int know_local(struct ofi_slot *slot, struct remote *remote, const struct
     return 0;
 }
 
-/* Every rail has a part of a large access. */
-static size_t piece_bytes(const struct ofi_slot *slot, size_t bytes, bool alone)
+/* NULL: there is no memory for it. */
+static struct race *race_of(struct ofi_link *link, const struct remote_access *access)
 {
-    size_t part = (bytes / slot->rail_count + 4095) & ~(size_t)4095;
-    size_t most = alone ? PIECE_ALONE : PIECE_MOST;
+    if (link->races == NULL)
+        link->races = calloc(2 * RACE_SIZES, sizeof(*link->races));
+    if (link->races == NULL)
+        return NULL;
+    return race_in(&link->races[access->put ? RACE_SIZES : 0], RACE_SIZES,
+                   race_size(access->bytes, RACE_BYTES, RACE_SIZES));
+}
 
-    return part < PIECE_LEAST ? PIECE_LEAST : part > most ? most : part;
+/* Every rail has a part of a large access. */
+static void set_piece_bytes(struct remote *remote, const struct remote_access *access, bool alone)
+{
+    struct ofi_link *link = remote->to;
+    size_t part = (access->bytes / link->slot->rail_count + 4095) & ~(size_t)4095;
+    size_t most;
+    bool large = alone;
+
+    if (!alone && part > PIECE_SMALL)
+        remote->race = race_of(link, access);
+    if (remote->race != NULL) {
+        remote->race_ticket = race_begin(remote->race, clock_ticks());
+        large = race_way(remote->race_ticket) == RACE_OTHER;
+    }
+    most = large ? PIECE_LARGE : PIECE_SMALL;
+    remote->piece_bytes = part < PIECE_LEAST ? PIECE_LEAST : part > most ? most : part;
 }
 
 /* The address is what the provider calls it. */
@@ -243,7 +284,7 @@ static int start(struct ofi_link *link, const struct remote_access *access, uint
     remote->address = access->remote;
     remote->key = key;
     remote->bytes = access->bytes;
-    remote->piece_bytes = piece_bytes(slot, access->bytes, transfer->alone);
+    set_piece_bytes(remote, access, transfer->alone);
     error = know_local(slot, remote, &access->near);
     if (error == 0)
         error = issue(slot, remote);
@@ -368,6 +409,7 @@ void ofi_remotes_give_up(struct ofi_slot *slot, struct ofi_link *link, int error
         if (link != NULL && remote->to != link)
             continue;
         list_remove(&remote->link);
+        leave_race(remote);
         remote->transfer = NULL;
         slot->remotes_open--;
         if (remote->open == 0)
