@@ -149,7 +149,7 @@ static inline double test_factor(void)
 
 static inline double test_limit(void)
 {
-    static double limit;
+    static _Thread_local double limit;
 
     if (limit == 0)
         limit = TEST_LIMIT * test_factor();

@@ -187,11 +187,12 @@ static void ask_context(struct place *place)
     CHECK_OK(PAMI_Context_post(place->context, &post->work, on_post, post));
 }
 
+/* Once at least: it may get no processor until the others are done. */
 static void *ask(void *unused)
 {
     double last = 0;
 
-    while (!atomic_load(&over)) {
+    do {
         pami_configuration_t optimise = {.name = PAMI_GEOMETRY_OPTIMIZE};
         pami_configuration_t size = {.name = PAMI_TYPE_DATA_SIZE};
         double now = PAMI_Wtime(job.client);
@@ -213,7 +214,7 @@ static void *ask(void *unused)
         CHECK_OK(PAMI_Type_destroy(&type));
         CHECK(test_origin(job_endpoint(&job, job.tasks - 1, 1)) == job.tasks - 1);
         test_sleep(1e-5);
-    }
+    } while (!atomic_load(&over));
     return unused;
 }
 
