@@ -1,8 +1,8 @@
 /*
- * The back end for PMI-1: our own client of the wire protocol over PMI_FD.
+ * The back end for PMI-1: our own client of the wire protocol, over PMI_FD or to PMI_PORT.
  *
- * Works under pamirun, mpiexec.hydra and srun --mpi=pmi2.  No vendor library: some of those
- * answer with made-up data under a launcher of another make.
+ * Works under pamirun, mpiexec.hydra, also with -pmi-port, and srun --mpi=pmi2.  No vendor library:
+ * some of those answer with made-up data under a launcher of another make.
  *
  * Launchers hold values of 1023 characters at most, and some (Slurm 22.05) read no line above 1023
  * characters, whatever they promise.  A longer value, or one that starts with '~', is stored in
@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -43,8 +44,8 @@ struct pmi1 {
     struct bootstrap base;
     pthread_mutex_t lock; /* of channel */
     struct pmi1_channel channel;
-    double timeout;            /* seconds for one answer */
     pid_t owner;               /* the process that connected */
+    bool dialled;              /* ... to PMI_PORT */
     bool unmet;                /* servers wait for this task's first fence */
     size_t value_max, key_max; /* longest the launcher takes */
     char space[PMI1_KVSNAME_MAX];
@@ -77,7 +78,7 @@ static void pmi1_leave(struct pmi1 *pmi1, int cancel_state)
 static int ask(struct pmi1 *pmi1, const char *request, const char *expected,
                struct pmi1_line *answer)
 {
-    return pmi1_channel_ask(&pmi1->channel, request, expected, pmi1->timeout, answer);
+    return pmi1_channel_ask(&pmi1->channel, request, expected, answer);
 }
 
 /* 0 when the answer says so or says nothing; its text is `msg` or `reason`. */
@@ -286,8 +287,9 @@ static void pmi1_close(struct bootstrap *bootstrap)
         return;
     }
     /* Waiting matters: some launchers fail when they cannot deliver this answer. */
-    if (pmi1_channel_ask(&pmi1->channel, "cmd=finalize\n", "finalize_ack", LEAVE_SECONDS,
-                         &answer) == 0)
+    pmi1->channel.seconds = LEAVE_SECONDS;
+    pmi1->channel.limit = "the end of the process";
+    if (ask(pmi1, "cmd=finalize\n", "finalize_ack", &answer) == 0)
         pmi1->channel.failed = -ESHUTDOWN;
     close(pmi1->channel.fd);
     pthread_mutex_unlock(&pmi1->lock);
@@ -309,12 +311,14 @@ static const struct bootstrap_ops pmi1_ops = {
     .close = pmi1_close,
 };
 
-static int environment_number(const char *name, long lowest, long highest, long *number)
+/* What `present`, which is set, needs beside it. */
+static int environment_number(const char *present, const char *name, long lowest, long highest,
+                              long *number)
 {
     const char *text = getenv(name);
 
     if (text == NULL)
-        return bootstrap_fail(-EINVAL, "PMI_FD is set, but %s is not", name);
+        return bootstrap_fail(-EINVAL, "%s is set, but %s is not", present, name);
     if (pmi1_number(text, strlen(text), lowest, highest, number) != 0)
         return bootstrap_fail(-EINVAL, "%s='%.40s' is not a number from %ld to %ld", name, text,
                               lowest, highest);
@@ -329,15 +333,13 @@ static int read_environment(struct pmi1 *pmi1)
     long fd, task, tasks, servers = 0;
     int err;
 
-    if (getenv("PMI_FD") == NULL)
-        return bootstrap_fail(-EINVAL, "PAMI_BOOTSTRAP=pmi1, but PMI_FD is not set");
-    if ((err = environment_number("PMI_FD", 0, 1L << 30, &fd)) != 0 ||
-        (err = environment_number("PMI_SIZE", 1, TASKS_MAX, &tasks)) != 0 ||
-        (err = environment_number("PMI_RANK", 0, TASKS_MAX, &task)) != 0)
+    if ((err = environment_number("PMI_FD", "PMI_FD", 0, 1L << 30, &fd)) != 0 ||
+        (err = environment_number("PMI_FD", "PMI_SIZE", 1, TASKS_MAX, &tasks)) != 0 ||
+        (err = environment_number("PMI_FD", "PMI_RANK", 0, TASKS_MAX, &task)) != 0)
         return err;
     /* Of those that PMI_SIZE counts, the last may be servers. */
     if (getenv("PMI_SERVERS") != NULL &&
-        (err = environment_number("PMI_SERVERS", 1, tasks - 1, &servers)) != 0)
+        (err = environment_number("PMI_FD", "PMI_SERVERS", 1, tasks - 1, &servers)) != 0)
         return err;
     if (task >= tasks)
         return bootstrap_fail(-EINVAL, "PMI_RANK is %ld, but PMI_SIZE is %ld", task, tasks);
@@ -351,7 +353,77 @@ static int read_environment(struct pmi1 *pmi1)
     pmi1->base.task = (uint32_t)task;
     pmi1->base.tasks = (uint32_t)(tasks - servers);
     pmi1->base.servers = (uint32_t)servers;
+    /* Programs started by this one are no part of the job's conversation. */
+    fcntl(pmi1->channel.fd, F_SETFD, FD_CLOEXEC);
     return 0;
+}
+
+/* Who connects says which process of the launcher's it is, and is told its place in the job in
+ * three lines, each of a name and a number. */
+static int introduce(struct pmi1 *pmi1)
+{
+    long id, task = -1, tasks = -1;
+    struct pmi1_line line;
+    char request[40];
+    int i, err;
+
+    if (getenv("PMI_ID") == NULL)
+        return bootstrap_fail(-EINVAL, "PMI_PORT is set, but PMI_ID is not, as in what a task "
+                                       "executes; to run alone, unset PMI_PORT or set "
+                                       "PAMI_BOOTSTRAP=single");
+    err = environment_number("PMI_PORT", "PMI_ID", 0, LONG_MAX, &id);
+    if (err == 0)
+        err = pmi1_channel_dial(&pmi1->channel, getenv("PMI_PORT"));
+    if (err != 0)
+        return err;
+    snprintf(request, sizeof request, "cmd=initack pmiid=%ld\n", id);
+    err = ask(pmi1, request, "initack", &line);
+    for (i = 0; i < 3 && err == 0; i++) {
+        err = pmi1_channel_next(&pmi1->channel, request, "set", &line);
+        if (err == 0) {
+            pmi1_line_number(&line, "size", 1, TASKS_MAX, &tasks);
+            pmi1_line_number(&line, "rank", 0, TASKS_MAX, &task);
+        }
+    }
+    if (err == 0 && (task < 0 || task >= tasks))
+        err = bootstrap_fail(-EPROTO, "the launcher at PMI_PORT names no place in the job");
+    if (err != 0) {
+        close(pmi1->channel.fd);
+        return err;
+    }
+    pmi1->base.task = (uint32_t)task;
+    pmi1->base.tasks = (uint32_t)tasks;
+    return 0;
+}
+
+static bool has_socket(const char *text)
+{
+    struct stat status;
+    long fd;
+
+    return text != NULL && pmi1_number(text, strlen(text), 0, 1L << 30, &fd) == 0 &&
+           fstat((int)fd, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+/* Where both are there launchers have started one another, and one is told of by its name only:
+ * launchers do not clear others' out of the environment. */
+static int take_connection(struct pmi1 *pmi1)
+{
+    const char *fd = getenv("PMI_FD");
+
+    pmi1->dialled = getenv("PMI_PORT") != NULL && !has_socket(fd);
+    if (pmi1->dialled)
+        return introduce(pmi1);
+    if (fd != NULL)
+        return read_environment(pmi1);
+    return bootstrap_fail(-EINVAL, "PAMI_BOOTSTRAP=pmi1, but neither PMI_FD is set nor PMI_PORT");
+}
+
+/* As if it had not been taken. Who has inherited one leaves it to its launcher's other clients. */
+static void leave_connection(const struct pmi1 *pmi1)
+{
+    if (pmi1->dialled)
+        close(pmi1->channel.fd);
 }
 
 /* The three opening questions. */
@@ -396,7 +468,7 @@ static int look_for_servers(struct pmi1 *pmi1)
     if (pmi1->base.servers == 0)
         return 0;
     if (pmi1->base.task >= pmi1->base.tasks) {
-        pmi1->timeout = HUGE_VAL;
+        pmi1->channel.seconds = HUGE_VAL;
         return 0;
     }
     snprintf(key, sizeof key, CARD_MET, pmi1->base.task);
@@ -453,43 +525,47 @@ static int find_nodes(struct pmi1 *pmi1)
 
 static bool pmi1_present(void)
 {
-    return getenv("PMI_FD") != NULL;
+    return getenv("PMI_FD") != NULL || getenv("PMI_PORT") != NULL;
 }
 
 static int pmi1_connect(struct bootstrap **out)
 {
     struct pmi1 *pmi1 = calloc(1, sizeof *pmi1);
+    bool taken;
     int err;
 
     if (pmi1 == NULL)
         return -ENOMEM;
     pmi1->base.ops = &pmi1_ops;
-    pmi1->timeout = option_seconds(OPT_BOOTSTRAP_TIMEOUT);
+    pmi1->channel.seconds = option_seconds(OPT_BOOTSTRAP_TIMEOUT);
+    pmi1->channel.limit = "PAMI_BOOTSTRAP_TIMEOUT";
     pmi1->owner = getpid();
     pthread_mutex_init(&pmi1->lock, NULL);
-    err = read_environment(pmi1);
-    if (err == 0) {
-        /* Programs started by this one are no part of the job's conversation. */
-        fcntl(pmi1->channel.fd, F_SETFD, FD_CLOEXEC);
+    err = take_connection(pmi1);
+    taken = err == 0;
+    if (taken)
         err = greet(pmi1);
-    }
     if (err == 0)
         err = look_for_servers(pmi1);
     if (err == 0)
         err = find_nodes(pmi1);
     if (err != 0) {
+        if (taken)
+            leave_connection(pmi1);
         pthread_mutex_destroy(&pmi1->lock);
         free(pmi1);
         return err;
     }
     bootstrap_set_job(&pmi1->base, pmi1->space);
+    /* What this task executes would take its place: the launcher talks to who was last to come. */
+    unsetenv("PMI_ID");
     *out = &pmi1->base;
     return 0;
 }
 
 const struct bootstrap_backend bootstrap_pmi1 = {
     .name = "pmi1",
-    .description = "PMI-1 over PMI_FD: pamirun, mpiexec.hydra, srun --mpi=pmi2",
+    .description = "PMI-1 by PMI_FD or PMI_PORT: pamirun, mpiexec.hydra, srun --mpi=pmi2",
     .present = pmi1_present,
     .connect = pmi1_connect,
 };

@@ -9,10 +9,13 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <netdb.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "bootstrap/backend.h"
 #include "util/clock.h"
@@ -103,16 +106,17 @@ static int channel_receive(struct pmi1_channel *channel, double deadline)
     }
 }
 
-static int channel_fail(struct pmi1_channel *channel, int err, const char *request, double seconds)
+static int channel_fail(struct pmi1_channel *channel, int err, const char *request)
 {
     int quoted = quote_length(request, strlen(request));
 
     channel->failed = err;
     if (err == -ETIMEDOUT)
-        return bootstrap_fail(err, "no answer to '%.*s' within %g s (PAMI_BOOTSTRAP_TIMEOUT)",
-                              quoted, request, seconds);
+        return bootstrap_fail(err, "no answer to '%.*s' within %g s (%s)", quoted, request,
+                              channel->seconds, channel->limit);
     if (err == -EBADF)
-        return bootstrap_fail(err, "PMI_FD was closed before '%.*s'", quoted, request);
+        return bootstrap_fail(err, "the launcher's socket was closed here before '%.*s'", quoted,
+                              request);
     if (err == -EPROTO)
         return bootstrap_fail(err, "the answer to '%.*s' is not PMI-1: '%.*s'", quoted, request,
                               quote_length(channel->buffer, channel->have), channel->buffer);
@@ -120,24 +124,97 @@ static int channel_fail(struct pmi1_channel *channel, int err, const char *reque
                           request);
 }
 
-int pmi1_channel_ask(struct pmi1_channel *channel, const char *request, const char *expected,
-                     double seconds, struct pmi1_line *answer)
+/* Into *answer what comes next; `err` is that of the sending before. */
+static int channel_take(struct pmi1_channel *channel, int err, const char *request,
+                        const char *expected, double deadline, struct pmi1_line *answer)
 {
-    double deadline = clock_now() + seconds;
-    int err;
-
-    if (channel->failed != 0)
-        return channel->failed;
-    channel->have -= channel->taken;
-    memmove(channel->buffer, channel->buffer + channel->taken, channel->have);
-    channel->taken = 0;
-    err = pmi1_channel_is_open(channel) ? channel_send(channel, request, deadline) : -EBADF;
     if (err == 0)
         err = channel_receive(channel, deadline);
     if (err == 0 && (pmi1_line_parse(channel->buffer, channel->taken - 1, answer) != 0 ||
                      !pmi1_line_is(answer, "cmd", expected)))
         err = -EPROTO;
-    return err == 0 ? 0 : channel_fail(channel, err, request, seconds);
+    return err == 0 ? 0 : channel_fail(channel, err, request);
+}
+
+static void channel_forget_taken(struct pmi1_channel *channel)
+{
+    channel->have -= channel->taken;
+    memmove(channel->buffer, channel->buffer + channel->taken, channel->have);
+    channel->taken = 0;
+}
+
+int pmi1_channel_ask(struct pmi1_channel *channel, const char *request, const char *expected,
+                     struct pmi1_line *answer)
+{
+    double deadline = clock_now() + channel->seconds;
+    int err;
+
+    if (channel->failed != 0)
+        return channel->failed;
+    channel_forget_taken(channel);
+    err = pmi1_channel_is_open(channel) ? channel_send(channel, request, deadline) : -EBADF;
+    return channel_take(channel, err, request, expected, deadline, answer);
+}
+
+int pmi1_channel_next(struct pmi1_channel *channel, const char *request, const char *expected,
+                      struct pmi1_line *line)
+{
+    if (channel->failed != 0)
+        return channel->failed;
+    channel_forget_taken(channel);
+    return channel_take(channel, 0, request, expected, clock_now() + channel->seconds, line);
+}
+
+/* The connection is made without blocking; the socket is ours, and no other program's. */
+static int dial_one(struct pmi1_channel *channel, const struct addrinfo *place, double deadline)
+{
+    int err = 0;
+    socklen_t length = sizeof err;
+
+    channel->fd = socket(place->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (channel->fd < 0)
+        return -errno;
+    if (connect(channel->fd, place->ai_addr, place->ai_addrlen) != 0)
+        err = -errno;
+    if (err == -EINPROGRESS || err == -EINTR) {
+        err = channel_wait(channel, POLLOUT, deadline);
+        if (err == 0 && getsockopt(channel->fd, SOL_SOCKET, SO_ERROR, &err, &length) == 0)
+            err = -err;
+    }
+    if (err != 0)
+        close(channel->fd);
+    return err;
+}
+
+int pmi1_channel_dial(struct pmi1_channel *channel, const char *address)
+{
+    const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
+    const char *colon = strrchr(address, ':');
+    struct addrinfo *places, *place;
+    struct stat status;
+    char host[256];
+    double deadline;
+    int err;
+
+    if (colon == NULL || colon == address || (size_t)(colon - address) >= sizeof host)
+        return bootstrap_fail(-EINVAL, "PMI_PORT='%.80s' is not a host and a port", address);
+    snprintf(host, sizeof host, "%.*s", (int)(colon - address), address);
+    err = getaddrinfo(host, colon + 1, &wanted, &places);
+    if (err != 0)
+        return bootstrap_fail(-EINVAL, "PMI_PORT='%.80s': %s", address, gai_strerror(err));
+    err = -EINVAL;
+    deadline = clock_now() + channel->seconds; /* names have the resolver's own limits */
+    for (place = places; place != NULL && err != 0; place = place->ai_next)
+        err = dial_one(channel, place, deadline);
+    freeaddrinfo(places);
+    if (err != 0)
+        return bootstrap_fail(err, "no connection to the launcher at PMI_PORT='%.80s': %s", address,
+                              strerror(-err));
+    if (fstat(channel->fd, &status) != 0)
+        return -errno;
+    channel->device = status.st_dev;
+    channel->inode = status.st_ino;
+    return 0;
 }
 
 bool pmi1_channel_is_open(const struct pmi1_channel *channel)

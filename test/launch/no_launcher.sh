@@ -7,13 +7,13 @@
 . "$(dirname "$0")/functions"
 
 job=$build/test/unit/bootstrap_job
-bare=(env -u PMI_FD -u PMI_RANK -u PMI_SIZE -u PMIX_NAMESPACE -u SLURM_PROCID)
+bare=(env -u PMI_FD -u PMI_PORT -u PMI_RANK -u PMI_SIZE -u PMIX_NAMESPACE -u SLURM_PROCID)
 run 0 "${bare[@]}" "$job"
 is err ''
 run 0 "${bare[@]}" PAMI_LOG=info "$job" --print
 has out 'task 0/1 node 0/1 local 0'
 has err 'no launcher in the environment'
-for launcher in OMPI_COMM_WORLD_SIZE=4:mpirun SLURM_PROCID=1:srun PMI_PORT=host=1:TCP; do
+for launcher in OMPI_COMM_WORLD_SIZE=4:mpirun SLURM_PROCID=1:srun; do
     run 0 "${bare[@]}" PAMI_LOG=info "${launcher%:*}" "$job" --print
     has out 'task 0/1 node 0/1 local 0'
     has err "${launcher##*:}"
@@ -27,7 +27,10 @@ broken 'not a socket' PMI_FD=1 PMI_RANK=0 PMI_SIZE=1
 broken 'PMI_RANK is not' PMI_FD=1 PMI_SIZE=1
 broken "PMI_RANK='x'" PMI_FD=1 PMI_RANK=x PMI_SIZE=1
 broken 'PMI_RANK is 3, but PMI_SIZE is 2' PMI_FD=1 PMI_RANK=3 PMI_SIZE=2
-broken 'PMI_FD is not set' PAMI_BOOTSTRAP=pmi1
+broken 'neither PMI_FD is set nor PMI_PORT' PAMI_BOOTSTRAP=pmi1
+broken 'PMI_ID is not, as in what a task executes' PMI_PORT=127.0.0.1:9
+broken 'not a host and a port' PMI_PORT=9 PMI_ID=0
+broken 'no connection to the launcher at' PMI_PORT=127.0.0.1:0 PMI_ID=0
 run 0 "${bare[@]}" PMI_FD=77 PAMI_BOOTSTRAP=single "$job"
 
 # Who starts another program of the job by hand is told what to do.

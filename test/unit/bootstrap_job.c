@@ -61,7 +61,8 @@ static void check_place(const struct bootstrap *b)
     if (getenv("MPI_LOCALNRANKS") != NULL)
         CHECK(b->local_count == (uint32_t)atoi(getenv("MPI_LOCALNRANKS")) &&
               b->local_index == (uint32_t)atoi(getenv("MPI_LOCALRANKID")));
-    CHECK((fcntl(atoi(getenv("PMI_FD")), F_GETFD) & FD_CLOEXEC) != 0);
+    if (getenv("PMI_FD") != NULL)
+        CHECK((fcntl(atoi(getenv("PMI_FD")), F_GETFD) & FD_CLOEXEC) != 0);
 }
 
 /* A value that its task, length and first character determine. */

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,106 +25,7 @@
 
 #include "basics.h"
 #include "bootstrap/bootstrap.h"
-
-/* What the launcher does when it has read the next line, which must begin with `expected`. */
-struct step {
-    const char *expected;
-    const char *answer; /* NULL: closes the connection; "": none; "...": 9000 bytes, no newline */
-};
-
-#define INIT                                                                                       \
-    {                                                                                              \
-        "cmd=init pmi_version=1 ", "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"    \
-    }
-#define MAXES                                                                                      \
-    {                                                                                              \
-        "cmd=get_maxes\n", "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n"             \
-    }
-#define NAME                                                                                       \
-    {                                                                                              \
-        "cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs_1\n"                                   \
-    }
-#define MAP                                                                                        \
-    {                                                                                              \
-        "cmd=get kvsname=kvs_1 key=PMI_process_mapping\n",                                         \
-            "cmd=get_result rc=0 msg=success value=(vector,(0,1,2),(1,1,1))\n"                     \
-    }
-#define GREETING INIT, MAXES, NAME, MAP
-#define FINALIZE                                                                                   \
-    {                                                                                              \
-        "cmd=finalize\n", "cmd=finalize_ack\n"                                                     \
-    }
-#define END                                                                                        \
-    {                                                                                              \
-        NULL, NULL                                                                                 \
-    }
-
-/* In the client: where a check failed becomes the exit status. */
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
-
-/* Reads a line, at most 5 s; length 0 at the end of the connection. */
-static size_t read_line(int fd, char line[4096])
-{
-    size_t length = 0;
-
-    while (length == 0 || line[length - 1] != '\n') {
-        struct pollfd poller = {.fd = fd, .events = POLLIN};
-
-        assert_true(length < 4095);
-        assert_int_equal(poll(&poller, 1, 5000), 1);
-        if (read(fd, line + length, 1) <= 0)
-            break;
-        length++;
-    }
-    line[length] = '\0';
-    return length;
-}
-
-static void send_answer(int fd, const char *answer, bool dribble)
-{
-    size_t length = strlen(answer), i;
-    char many[9000];
-
-    if (strcmp(answer, "...") == 0) {
-        memset(many, 'x', sizeof many);
-        answer = many;
-        length = sizeof many;
-    }
-    for (i = 0; dribble && i < length; i++) {
-        (void)!send(fd, answer + i, 1, MSG_NOSIGNAL);
-        usleep(200);
-    }
-    if (!dribble)
-        (void)!send(fd, answer, length, MSG_NOSIGNAL);
-}
-
-static bool dribble;
-
-/* Plays the steps; afterwards the client must have nothing more to say. */
-static void play(int fd, const struct step *step)
-{
-    char line[4096];
-
-    for (; step->expected != NULL; step++) {
-        assert_true(read_line(fd, line) < 1024);
-        if (strncmp(line, step->expected, strlen(step->expected)) != 0)
-            fail_msg("expected %s, got %s", step->expected, line);
-        if (step->answer == NULL) {
-            close(fd);
-            return;
-        }
-        send_answer(fd, step->answer, dribble);
-    }
-    if (read_line(fd, line) != 0)
-        fail_msg("unexpected: %s", line);
-    close(fd);
-}
+#include "pmi1_script.h"
 
 /* Runs `client` as task 1 of 3 with the launcher of the script; it must exit with status 0. */
 static void run(const struct step *steps, void (*client)(void), const char *size)
@@ -503,17 +403,34 @@ static void client_opens(void)
     CHECK(bootstrap_open(&bootstrap) == 0);
 }
 
+static FILE *said;
+
+static void client_is_heard(void)
+{
+    CHECK(dup2(fileno(said), STDERR_FILENO) >= 0);
+    client_opens();
+}
+
 /* A launcher that dies before the good-bye, or never answers it, does not keep the process. */
 static void test_finalize_fails(void **state)
 {
     static const struct step closes[] = {GREETING, {"cmd=finalize\n", NULL}, END};
     static const struct step silent[] = {GREETING, {"cmd=finalize\n", ""}, END};
     double start = test_now();
+    char text[512];
 
     (void)state;
     run(closes, client_opens, "3");
-    run(silent, client_opens, "3");
+    said = tmpfile();
+    assert_non_null(said);
+    run(silent, client_is_heard, "3");
     assert_true(test_now() - start < 4.5);
+    rewind(said);
+    assert_non_null(fgets(text, sizeof text, said));
+    fclose(said);
+    /* The time for that is no option's. */
+    assert_non_null(strstr(text, "no answer to 'cmd=finalize' within 2 s"));
+    assert_null(strstr(text, "PAMI_BOOTSTRAP_TIMEOUT"));
 }
 
 static int others[2];
