@@ -106,7 +106,8 @@ typedef void (*pami_event_function)(pami_context_t context, void *cookie, pami_r
 typedef pami_result_t (*pami_work_function)(pami_context_t context, void *cookie);
 
 /* Copies or combines `bytes` contiguous bytes of data from `source` into `target`. `bytes` is a
- * multiple of the atom of the type in use. */
+ * multiple of the atom of the type in use. What is not the program's own memory is aligned as far
+ * as the atom's size is, up to 16 bytes. */
 typedef void (*pami_data_function)(void *target, void *source, size_t bytes, void *cookie);
 
 /* -------------------------------------------------------------------------------- attributes -- */

@@ -7,21 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "context/context.h"
 #include "util/hash.h"
+#include "util/minmax.h"
 
 /* ---- regular ones ---- */
-
-static uint32_t common_divisor(uint32_t a, uint32_t b)
-{
-    while (b != 0) {
-        uint32_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
 
 /* Runs of `run` ranks, `lead` of them missing in front, for so many domains at most. */
 static bool set_regular(struct division *division, uint32_t size, uint64_t run, uint64_t lead,

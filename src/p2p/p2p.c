@@ -352,7 +352,7 @@ int p2p_attach(struct context *context)
     pool_init(&p2p->rmas, sizeof(struct rma), 0);
     rma_target_init(p2p);
     pool_init(&p2p->sends, sizeof(struct send), 0);
-    pool_init(&p2p->receives, sizeof(struct receive), 0);
+    pool_init(&p2p->receives, sizeof(struct receive), _Alignof(struct receive));
     p2p->spare = pool_get(&p2p->sends);
     if (p2p->spare == NULL) {
         free(p2p);

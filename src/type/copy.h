@@ -21,9 +21,4 @@
 void copy_blocks(uintptr_t target, size_t target_stride, uintptr_t source, size_t source_stride,
                  size_t bytes, size_t count);
 
-static inline size_t copy_smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 #endif

@@ -10,7 +10,8 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "util/minmax.h"
 
 /* Nested layouts of at most this many runs, all repetitions counted, are written out. */
 #define WRITE_OUT_MAX 16
@@ -199,15 +200,49 @@ int layout_add_nested(struct layout **layout, struct layout *nested, size_t disp
     return 0;
 }
 
-static size_t common_divisor(size_t a, size_t b)
+/* Where the bytes of a run lie; false: some may be there twice, or so far away that it is not
+ * known. */
+static bool find_place(const struct run *run, int64_t *low, int64_t *high)
 {
-    while (b != 0) {
-        size_t rest = a % b;
+    int64_t stride = (int64_t)run->stride;
+    int64_t length, far;
 
-        a = b;
-        b = rest;
+    *low = run->nested != NULL ? run->nested->low : 0;
+    *high = run->nested != NULL ? run->nested->high : (int64_t)run->bytes;
+    if (run->nested != NULL && !run->nested->apart)
+        return false;
+    if (__builtin_sub_overflow(*high, *low, &length) ||
+        (run->count > 1 && stride < length && stride > -length) ||
+        __builtin_mul_overflow((int64_t)run->count - 1, stride, &far))
+        return false;
+    return !__builtin_add_overflow(*low, (int64_t)run->displacement, low) &&
+           !__builtin_add_overflow(*high, (int64_t)run->displacement, high) &&
+           !__builtin_add_overflow(far < 0 ? *low : *high, far, far < 0 ? low : high);
+}
+
+/* Runs that follow one another, upwards or downwards, have no byte in common. */
+static void find_places(struct layout *layout)
+{
+    bool up = true, down = true;
+    int64_t before_low = 0, before_high = 0;
+
+    layout->low = INT64_MAX;
+    layout->high = INT64_MIN;
+    for (size_t i = 0; i < layout->run_count && (up || down); i++) {
+        int64_t low, high;
+
+        if (!find_place(&layout->runs[i], &low, &high)) {
+            up = down = false;
+            break;
+        }
+        up = up && (i == 0 || low >= before_high);
+        down = down && (i == 0 || high <= before_low);
+        layout->low = low < layout->low ? low : layout->low;
+        layout->high = high > layout->high ? high : layout->high;
+        before_low = low;
+        before_high = high;
     }
-    return a;
+    layout->apart = (up || down) && layout->run_count != 0;
 }
 
 void layout_finish(struct layout **layout)
@@ -215,6 +250,7 @@ void layout_finish(struct layout **layout)
     struct layout *done = *layout;
     struct layout *shrunk;
 
+    find_places(done);
     done->grain = 0;
     for (size_t i = 0; i < done->run_count; i++) {
         const struct run *run = &done->runs[i];

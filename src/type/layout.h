@@ -14,6 +14,7 @@
 #define LIBPAMI_TYPE_LAYOUT_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,8 +32,11 @@ struct run {
 
 struct layout {
     atomic_size_t references;
-    size_t size;     /* data bytes */
-    size_t grain;    /* greatest common divisor of all contiguous pieces; set when finished */
+    size_t size;  /* data bytes */
+    size_t grain; /* greatest common divisor of all contiguous pieces; set when finished */
+    int64_t low;  /* where its bytes lie, low to high - 1; set when finished, with */
+    int64_t high;
+    bool apart;      /* no byte of memory is in it twice; false: it may be */
     unsigned height; /* levels of nesting, 1 without any */
     size_t run_count;
     size_t capacity; /* runs that fit */

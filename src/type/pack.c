@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/minmax.h"
+
 /* How many whole pieces can be taken at once from here, within `bytes`; 0 or 1: not worth it. */
 static size_t whole_pieces(const struct type_cursor *cursor, size_t bytes)
 {
@@ -21,7 +23,7 @@ static size_t whole_pieces(const struct type_cursor *cursor, size_t bytes)
     /* Short runs are common in nested types, and not worth a division. */
     if (pieces < 64 && (pieces + 1) * cursor->piece <= bytes)
         return pieces + 1;
-    return copy_smaller(pieces, bytes / cursor->piece - 1) + 1;
+    return smaller(pieces, bytes / cursor->piece - 1) + 1;
 }
 
 /* Step over whole pieces found by whole_pieces. */
@@ -49,7 +51,7 @@ static size_t gather(uintptr_t target, struct type_cursor *source, size_t bytes)
                         pieces);
             step_pieces(source, pieces);
         } else {
-            step = copy_smaller(source->left, bytes - done);
+            step = smaller(source->left, bytes - done);
             memmove((void *)(target + done), (const void *)source->at, step);
             type_cursor_step(source, step);
         }
@@ -75,7 +77,7 @@ static size_t scatter(struct type_cursor *target, uintptr_t source, size_t bytes
                         pieces);
             step_pieces(target, pieces);
         } else {
-            step = copy_smaller(target->left, bytes - done);
+            step = smaller(target->left, bytes - done);
             memmove((void *)target->at, (const void *)(source + done), step);
             type_cursor_step(target, step);
         }
@@ -97,7 +99,7 @@ static size_t copy_nested(struct type_cursor *coarse, struct type_cursor *fine, 
     if (pieces < 2 || coarse->piece % fine->piece != 0)
         return 0;
     parts = coarse->piece / fine->piece;
-    pieces = copy_smaller(pieces, whole_pieces(fine, bytes) / parts);
+    pieces = smaller(pieces, whole_pieces(fine, bytes) / parts);
     if (pieces == 0)
         return 0;
     for (size_t i = 0; i < pieces; i++) {
@@ -128,17 +130,17 @@ size_t type_copy(struct type_cursor *target, struct type_cursor *source, size_t 
         if (source->left > target->left) {
             step = copy_nested(source, target, true, left);
             if (step == 0) {
-                step = scatter(target, source->at, copy_smaller(source->left, left));
+                step = scatter(target, source->at, smaller(source->left, left));
                 type_cursor_step(source, step);
             }
         } else if (target->left > source->left) {
             step = copy_nested(target, source, false, left);
             if (step == 0) {
-                step = gather(target->at, source, copy_smaller(target->left, left));
+                step = gather(target->at, source, smaller(target->left, left));
                 type_cursor_step(target, step);
             }
         } else {
-            size_t pieces = copy_smaller(whole_pieces(source, left), whole_pieces(target, left));
+            size_t pieces = smaller(whole_pieces(source, left), whole_pieces(target, left));
 
             if (pieces > 1) {
                 step = pieces * source->piece;
@@ -147,7 +149,7 @@ size_t type_copy(struct type_cursor *target, struct type_cursor *source, size_t 
                 step_pieces(source, pieces);
                 step_pieces(target, pieces);
             } else {
-                step = copy_smaller(source->left, left);
+                step = smaller(source->left, left);
                 memmove((void *)target->at, (const void *)source->at, step);
                 type_cursor_step(source, step);
                 type_cursor_step(target, step);
@@ -192,6 +194,28 @@ static void combine(pami_data_function fn, void *cookie, enum type_kind kind, vo
         (void)operator_apply(fn, kind, target, source, bytes);
 }
 
+/* By a function of the program, which must not see the target. */
+__attribute__((noinline)) static size_t pack_aside(void *target, struct type_cursor *source,
+                                                   size_t bytes, pami_data_function fn,
+                                                   void *cookie)
+{
+    _Alignas(TYPE_ALIGN_MAX) unsigned char stage[COPY_STAGE];
+    size_t room = sizeof stage - sizeof stage % source->type->atom;
+    size_t done = 0;
+
+    while (done < bytes) {
+        void *piece;
+        size_t step = type_cursor_next(source, &piece, smaller(bytes - done, room));
+
+        if (step == 0)
+            break;
+        fn(stage, piece, step, cookie);
+        memcpy((char *)target + done, stage, step);
+        done += step;
+    }
+    return done;
+}
+
 size_t type_pack(void *target, struct type_cursor *source, size_t bytes, pami_data_function fn,
                  void *cookie)
 {
@@ -201,6 +225,8 @@ size_t type_pack(void *target, struct type_cursor *source, size_t bytes, pami_da
         return gather((uintptr_t)target, source, bytes);
     if (operator_code(fn) == OPERATOR_NOOP)
         return source->type->size > 0 ? bytes : 0;
+    if (operator_is_user(fn) && !type_is_aligned(source->type, target))
+        return pack_aside(target, source, bytes, fn, cookie);
     while (done < bytes) {
         void *piece;
         size_t step = type_cursor_next(source, &piece, bytes - done);

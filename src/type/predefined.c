@@ -89,6 +89,8 @@ pami_type_t PAMI_TYPE_LOGICAL = HANDLE_PREDEFINED(TYPE_KIND_LOGICAL4);
         .references = 1,                                                                           \
         .size = sizeof(c_type),                                                                    \
         .grain = sizeof(c_type),                                                                   \
+        .high = sizeof(c_type),                                                                    \
+        .apart = true,                                                                             \
         .height = 1,                                                                               \
         .run_count = 1,                                                                            \
         .capacity = 1,                                                                             \
@@ -106,6 +108,7 @@ TYPES(LAYOUT)
         .permanent = true,                                                                         \
         .uniform = true,                                                                           \
         .flat = true,                                                                              \
+        .apart = true,                                                                             \
         .piece = sizeof(c_type),                                                                   \
         .stride = sizeof(c_type),                                                                  \
         .references = 1,                                                                           \

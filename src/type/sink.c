@@ -4,7 +4,8 @@
  * Invariant between calls: if held > 0, the held bytes are the data that belongs at cursor.at,
  * cursor.left > 0, and held is less than both the unit and what is left of the run. Deliveries
  * within a run are multiples of the unit until the run or the message ends, so cuts stay at
- * multiples of the unit from where the run began.
+ * multiples of the unit from where the run began. What comes at an odd address goes by way of the
+ * hold, a unit at a time, to functions of the user.
  */
 #include "type/copy.h"
 #include "type/type.h"
@@ -12,6 +13,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "util/minmax.h"
 
 int type_sink_init(struct type_sink *sink, const struct type *type, void *base, size_t offset,
                    size_t total, pami_data_function fn, void *cookie)
@@ -61,8 +64,8 @@ static void deliver(struct type_sink *sink, const void *source, size_t bytes)
 static size_t fill_hold(struct type_sink *sink, const unsigned char *fragment, size_t bytes,
                         size_t room)
 {
-    size_t goal = copy_smaller(sink->unit, room);
-    size_t step = copy_smaller(goal - sink->held, bytes);
+    size_t goal = smaller(sink->unit, room);
+    size_t step = smaller(goal - sink->held, bytes);
 
     memcpy(sink->hold + sink->held, fragment, step);
     sink->held += step;
@@ -74,6 +77,19 @@ static size_t fill_hold(struct type_sink *sink, const unsigned char *fragment, s
     return step;
 }
 
+/* How many of the next bytes may be combined at once: pieces that have no byte in common, for which
+ * it would make a difference whether one is combined before the next one is read. */
+static size_t apart_bytes(const struct type_cursor *cursor, size_t bytes)
+{
+    int64_t stride = (int64_t)cursor->stride, piece = (int64_t)cursor->piece;
+
+    if (cursor->type->apart)
+        return bytes;
+    if (cursor->type->uniform || (stride < piece && stride > -piece))
+        return 0;
+    return smaller(bytes, cursor->left + cursor->reps * cursor->piece);
+}
+
 /*
  * Combine with many short pieces at once: collect them, apply the operator to all, put them back.
  * `bytes` is a multiple of the unit. Returns the bytes combined.
@@ -83,7 +99,7 @@ static size_t combine_short(struct type_sink *sink, const unsigned char *fragmen
     unsigned char stage[COPY_STAGE];
     struct type_cursor reader = sink->cursor;
 
-    bytes = copy_smaller(bytes, sizeof stage - sizeof stage % sink->unit);
+    bytes = smaller(bytes, sizeof stage - sizeof stage % sink->unit);
     bytes = type_pack(stage, &reader, bytes, NULL, NULL);
     (void)operator_apply(sink->fn, reader.type->kind, stage, fragment, bytes);
     type_unpack(&sink->cursor, stage, bytes);
@@ -96,19 +112,23 @@ static void combine(struct type_sink *sink, const unsigned char *fragment, size_
     while (bytes > 0) {
         size_t room;
         size_t step;
+        size_t several = 0;
 
         if (sink->cursor.left == 0 && !type_cursor_refill(&sink->cursor))
             return;
         /* The end of the message ends a run, too. */
-        room = copy_smaller(sink->cursor.left, sink->left + sink->held);
-        step = copy_smaller(bytes, room);
+        room = smaller(sink->cursor.left, sink->left + sink->held);
+        step = smaller(bytes, room);
         if (step < room)
             step -= step % sink->unit;
-        if (sink->held > 0 || step == 0) {
+        if (step == room && step < bytes && sink->cursor.piece < COPY_DIRECT_MIN &&
+            !operator_is_user(sink->fn))
+            several = apart_bytes(&sink->cursor, bytes - bytes % sink->unit);
+        if (sink->held > 0 || step == 0 ||
+            (operator_is_user(sink->fn) && !type_is_aligned(sink->cursor.type, fragment))) {
             step = fill_hold(sink, fragment, bytes, room);
-        } else if (step == room && step < bytes && sink->cursor.piece < COPY_DIRECT_MIN &&
-                   !operator_is_user(sink->fn)) {
-            step = combine_short(sink, fragment, bytes - bytes % sink->unit);
+        } else if (several > step) {
+            step = combine_short(sink, fragment, several);
         } else {
             sink->left -= step;
             deliver(sink, fragment, step);
@@ -120,7 +140,7 @@ static void combine(struct type_sink *sink, const unsigned char *fragment, size_
 
 size_t type_sink_write(struct type_sink *sink, const void *fragment, size_t bytes)
 {
-    bytes = copy_smaller(bytes, sink->left);
+    bytes = smaller(bytes, sink->left);
     if (operator_is_copy(sink->fn)) {
         type_unpack(&sink->cursor, fragment, bytes);
         sink->left -= bytes;

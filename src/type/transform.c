@@ -10,6 +10,7 @@
 #include "type/copy.h"
 #include "type/type.h"
 #include "util/error.h"
+#include "util/minmax.h"
 
 static void feed(struct type_sink *sink, struct type_cursor *source, size_t bytes)
 {
@@ -26,7 +27,7 @@ static void feed(struct type_sink *sink, struct type_cursor *source, size_t byte
             step = type_cursor_next(source, &piece, bytes);
             type_sink_write(sink, piece, step);
         } else {
-            step = type_pack(stage, source, copy_smaller(sizeof stage, bytes), NULL, NULL);
+            step = type_pack(stage, source, smaller(sizeof stage, bytes), NULL, NULL);
             type_sink_write(sink, stage, step);
         }
         bytes -= step;

@@ -56,6 +56,16 @@ static void find_uniform(struct type *type)
     type->flat = type->stride == type->piece;
 }
 
+/* Instances that are further from one another than each is long. */
+static bool is_apart(const struct type *type)
+{
+    const struct layout *layout = type->layout;
+    int64_t extent = (int64_t)type->extent, length;
+
+    return layout->apart && !__builtin_sub_overflow(layout->high, layout->low, &length) &&
+           (extent >= length || extent <= -length);
+}
+
 int type_freeze(struct type *type, size_t atom)
 {
     layout_finish(&type->layout);
@@ -63,6 +73,7 @@ int type_freeze(struct type *type, size_t atom)
         return -EINVAL;
     type->size = type->layout->size;
     find_uniform(type);
+    type->apart = is_apart(type);
     type->atom = (unsigned)atom;
     return 0;
 }
@@ -199,7 +210,8 @@ pami_result_t PAMI_Type_destroy(pami_type_t *type)
     return PAMI_SUCCESS;
 }
 
-static pami_result_t query_one(const struct type *type, pami_configuration_t *configuration)
+static pami_result_t query_one(const struct type *type, pami_configuration_t *configuration,
+                               size_t place)
 {
     switch (configuration->name) {
     case PAMI_TYPE_DATA_SIZE:
@@ -213,8 +225,8 @@ static pami_result_t query_one(const struct type *type, pami_configuration_t *co
         return PAMI_SUCCESS;
     default:
         return error_set(PAMI_INVAL,
-                         "PAMI_Type_query: configuration: attribute %d is not of a type",
-                         (int)configuration->name);
+                         "PAMI_Type_query: configuration[%zu].name: attribute %d is not of a type",
+                         place, (int)configuration->name);
     }
 }
 
@@ -229,7 +241,7 @@ pami_result_t PAMI_Type_query(pami_type_t type, pami_configuration_t configurati
     if (configuration == NULL && num_configs > 0)
         return error_set(PAMI_INVAL, "PAMI_Type_query: configuration: no attributes given");
     for (size_t i = 0; i < num_configs; i++) {
-        pami_result_t one = query_one(queried, &configuration[i]);
+        pami_result_t one = query_one(queried, &configuration[i], i);
 
         if (one != PAMI_SUCCESS)
             result = one;

@@ -28,6 +28,9 @@ struct run;
 /* Largest atom that PAMI_Type_complete takes. */
 #define TYPE_ATOM_MAX 128
 
+/* No C type wants more. */
+#define TYPE_ALIGN_MAX 16u
+
 struct type {
     struct layout *layout; /* grows until completion, then shared and constant */
     size_t size;           /* data bytes of one instance; with extent, atom: valid when complete */
@@ -39,6 +42,7 @@ struct type {
      * first + k * stride. flat: stride == piece, so that it is one contiguous area. */
     bool uniform;
     bool flat;
+    bool apart; /* the stream is at no byte of memory twice; false: it may be */
     size_t first;
     size_t piece;
     size_t stride;
@@ -88,6 +92,15 @@ static inline size_t type_extent(const struct type *type)
 static inline size_t type_atom(const struct type *type)
 {
     return type->atom;
+}
+
+/* Whether what the atom may stand for may lie there: functions of the program take it for that. */
+static inline bool type_is_aligned(const struct type *type, const void *address)
+{
+    unsigned align = type->atom & -type->atom;
+
+    align = align < TYPE_ALIGN_MAX ? align : TYPE_ALIGN_MAX;
+    return ((uintptr_t)address & (align - 1)) == 0;
 }
 
 static inline enum type_kind type_kind(const struct type *type)
@@ -192,9 +205,10 @@ bool type_same_places(const struct type *one, const struct type *other, size_t b
 /*
  * Move `bytes` data bytes from a cursor to contiguous memory, and step the cursor over them. fn
  * NULL or PAMI_DATA_COPY copies; PAMI_DATA_NOOP does nothing and leaves the cursor where it is;
- * other predefined functions combine elements; a function of the user is called per piece. Unless
- * fn copies, `bytes` must be a multiple of the unit (type_pack_unit), except in the last call of a
- * transfer. Returns the bytes moved: fewer only when the type is empty.
+ * other predefined functions combine elements; a function of the user is called per piece, with a
+ * target that is type_is_aligned. Unless fn copies, `bytes` must be a multiple of the unit
+ * (type_pack_unit), except in the last call of a transfer. Returns the bytes moved: fewer only when
+ * the type is empty.
  */
 size_t type_pack(void *target, struct type_cursor *source, size_t bytes, pami_data_function fn,
                  void *cookie);
@@ -224,7 +238,7 @@ int type_transform(const void *source, const struct type *source_type, size_t so
  * never see part of an element and functions of the user never part of an atom: what a fragment
  * leaves incomplete is held until the next one. Within one contiguous run, calls of the user's
  * function are cut at multiples of lcm(atom, 128) bytes from where the run (or the message)
- * starts.
+ * starts. The source of a call is type_is_aligned.
  */
 struct type_sink {
     struct type_cursor cursor;
@@ -234,7 +248,7 @@ struct type_sink {
     size_t unit; /* cuts inside a run are multiples of this */
     size_t held; /* bytes in `hold`, less than one unit; they belong at cursor.at */
     unsigned char *hold;
-    unsigned char hold_inline[TYPE_ATOM_MAX];
+    _Alignas(TYPE_ALIGN_MAX) unsigned char hold_inline[TYPE_ATOM_MAX];
 };
 
 /*

@@ -1,5 +1,5 @@
 /*
- * The smaller and the larger of two sizes.
+ * The smaller and the larger of two sizes, and the largest that divides both.
  */
 #ifndef LIBPAMI_UTIL_MINMAX_H
 #define LIBPAMI_UTIL_MINMAX_H
@@ -14,6 +14,17 @@ static inline uint64_t smaller(uint64_t first, uint64_t second)
 static inline uint64_t larger(uint64_t first, uint64_t second)
 {
     return first > second ? first : second;
+}
+
+static inline uint64_t common_divisor(uint64_t first, uint64_t second)
+{
+    while (second != 0) {
+        uint64_t rest = first % second;
+
+        first = second;
+        second = rest;
+    }
+    return first;
 }
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * Data functions of point-to-point messages: the user's own at the sender and at the receiver, with
- * their cookies and whole atoms only; the predefined reductions into typed receive buffers; what
- * does not fit together is refused.
+ * their cookies and whole atoms only, at addresses that suit these whatever the header's length is;
+ * the predefined reductions into typed receive buffers, also of types that come to the same place
+ * again; what does not fit together is refused.
  *
  * Run: tasks=1,2
  * Run: tasks=2 nodes=2
@@ -15,6 +16,7 @@
 #include "api_test.h"
 
 #include <limits.h>
+#include <stddef.h>
 
 enum {
     ID = 1,
@@ -83,8 +85,8 @@ static pami_result_t transfer(const void *source, pami_type_t type, size_t offse
 
     job_barrier(&job);
     remote = false;
-    send.send =
-        test_message(job_endpoint(&job, (job.task + 1) % job.tasks, 0), ID, NULL, 0, source, bytes);
+    send.send = test_message(job_endpoint(&job, (job.task + 1) % job.tasks, 0), ID, "odd", 3,
+                             source, bytes);
     send.typed.type = type;
     send.typed.offset = offset;
     send.typed.data_fn = data_fn;
@@ -95,8 +97,9 @@ static pami_result_t transfer(const void *source, pami_type_t type, size_t offse
     return landed_result;
 }
 
-static void note(struct tally *tally, unsigned char *memory, size_t bytes)
+static void note(struct tally *tally, unsigned char *memory, const void *stream, size_t bytes)
 {
+    CHECK((uintptr_t)stream % 8 == 0); /* as the atom's size allows */
     CHECK(bytes != 0 && bytes % ATOM == 0 && tally != NULL);
     CHECK(memory >= tally->low && memory + bytes <= tally->high);
     tally->bytes += bytes;
@@ -109,7 +112,7 @@ static void pack_inverted(void *target, void *source, size_t bytes, void *cookie
     unsigned char *to = target, *from = source;
     size_t i;
 
-    note(cookie, from, bytes);
+    note(cookie, from, to, bytes);
     for (i = 0; i < bytes; i++)
         to[i] = (unsigned char)~from[i];
 }
@@ -120,7 +123,7 @@ static void unpack_added(void *target, void *source, size_t bytes, void *cookie)
     unsigned char *to = target, *from = source;
     size_t i;
 
-    note(cookie, to, bytes);
+    note(cookie, to, from, bytes);
     for (i = 0; i < bytes; i++)
         to[i] = (unsigned char)(to[i] + from[i]);
 }
@@ -230,6 +233,39 @@ static void maxloc(size_t count)
     }
 }
 
+/* Windows of two elements, each an element further on: inner elements get two of the source. */
+static void windows(size_t count)
+{
+    static long source[COUNT], target[COUNT];
+    pami_type_t place, window;
+    size_t i;
+
+    CHECK_OK(PAMI_Type_create(&place));
+    CHECK_OK(PAMI_Type_add_typed(place, PAMI_TYPE_SIGNED_LONG, 0, 1, 0));
+    CHECK_OK(PAMI_Type_complete(place, sizeof(long)));
+    CHECK_OK(PAMI_Type_create(&window));
+    CHECK_OK(PAMI_Type_add_typed(window, PAMI_TYPE_SIGNED_LONG, 0, 2, sizeof(long)));
+    CHECK_OK(PAMI_Type_add_simple(window, 0, (size_t) - (ptrdiff_t)sizeof(long), 1, 0));
+    CHECK_OK(PAMI_Type_complete(window, sizeof(long)));
+    count -= count % 2;
+    for (i = 0; i < count; i++)
+        source[i] = (long)i + 1;
+    memset(target, 0, sizeof target);
+    wish = (struct wish){target, window, 0, PAMI_DATA_SUM, NULL};
+    CHECK_OK(transfer(source, PAMI_TYPE_BYTE, 0, count * sizeof(long), NULL, NULL));
+    CHECK(target[0] == 1 && target[count / 2] == (long)count && target[count / 2 + 1] == 0);
+    for (i = 1; i < count / 2; i++)
+        CHECK(target[i] == source[2 * i - 1] + source[2 * i]);
+    /* A type that does not move: everything comes together. */
+    target[1] = 1;
+    wish = (struct wish){target + 1, place, 0, PAMI_DATA_SUM, NULL};
+    CHECK_OK(transfer(source, PAMI_TYPE_BYTE, 0, count * sizeof(long), NULL, NULL));
+    CHECK(target[1] == 1 + (long)(count * (count + 1) / 2));
+    CHECK(target[0] == 1 && target[2] == source[3] + source[4]);
+    CHECK_OK(PAMI_Type_destroy(&place));
+    CHECK_OK(PAMI_Type_destroy(&window));
+}
+
 /* The receive completes with INVAL, the buffer stays as it is, the sender hears of it. */
 static void misfits(void)
 {
@@ -300,6 +336,7 @@ int main(void)
         sum_double(counts[i]), prod_float(counts[i]), max_int(counts[i]), min_short(counts[i]);
         sum_byte(counts[i]), bxor_long(counts[i]), band_int(counts[i]), bor_char(counts[i]);
         land_logical(counts[i]), sum_long_double(counts[i]), maxloc(counts[i]);
+        windows(counts[i]);
     }
     misfits();
     refused_types();

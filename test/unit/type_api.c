@@ -149,7 +149,8 @@ static void queries(void **state)
     assert_int_equal(query(type, PAMI_TYPE_DATA_SIZE), 36);
     assert_int_equal((intptr_t)query(type, PAMI_TYPE_DATA_EXTENT), 4 - 60);
     assert_int_equal(query(type, PAMI_TYPE_ATOM_SIZE), 4);
-    expect_invalid(PAMI_Type_query(type, configurations, 3), "110");
+    expect_invalid(PAMI_Type_query(type, configurations, 3),
+                   "configuration[1].name: attribute 110 ");
     assert_int_equal(configurations[0].value.intval, 4);
     assert_int_equal(configurations[2].value.intval, 36);
     assert_int_equal(PAMI_Type_query(type, NULL, 0), PAMI_SUCCESS);
