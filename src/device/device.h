@@ -11,6 +11,7 @@
 #ifndef LIBPAMI_DEVICE_DEVICE_H
 #define LIBPAMI_DEVICE_DEVICE_H
 
+#include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -66,7 +67,7 @@ struct port_params {
 /* What a device counts; shown by PAMI_STATS. */
 enum device_counter {
     DEVICE_SENT,       /* packets accepted */
-    DEVICE_SENT_BYTES, /* body bytes of those */
+    DEVICE_SENT_BYTES, /* body bytes of those; not by shm, whose short ones leave no time for it */
     DEVICE_RECEIVED,   /* packets delivered */
     DEVICE_REFUSED,    /* -EAGAIN answers */
     DEVICE_COPIED,     /* bytes moved by single copy */
@@ -222,6 +223,13 @@ struct transfer {
     bool joint;     /* the other end may do a part of it: it has a processor */
 };
 
+/* After an error of get, put or copyv the next one may work: something was lacking, or it was said
+ * (-EOPNOTSUPP) to be about this time only. Else a system call is forbidden, or does not exist. */
+static inline bool device_copy_may_work(int error)
+{
+    return error == -EOPNOTSUPP || error == -ENOMEM || error == -EMFILE || error == -ENFILE;
+}
+
 /*
  * Results are 0 or a negative errno; those that matter:
  *   -EAGAIN       no room now, ask again after an advance (never blocks)
@@ -254,8 +262,8 @@ struct device_ops {
 
     /*
      * Read or write `bytes` of the destination task's memory. NULL where the device has none.
-     * Bounded work: a device may move less than asked; *moved says how much. -EOPNOTSUPP: not this
-     * time.
+     * Bounded work: a device may move less than asked; *moved says how much. Of other errors than
+     * those above device_copy_may_work tells which are about this time only.
      */
     int (*get)(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,
                struct transfer *transfer);

@@ -418,9 +418,9 @@ int message_copy(struct context *context, uint32_t endpoint, bool put, void *nea
         size_t moved = 0;
         int error = path->port->ops->copyv(path, put, &here, 1, &there, 1, &moved);
 
-        if (unlikely(error != 0 && error != -EPIPE && error != -EFAULT && error != -ENOMEM)) {
+        if (unlikely(error != 0 && error != -EPIPE && error != -EFAULT)) {
             log_info("single copy with endpoint %u failed (errno %d)", endpoint, -error);
-            path->single_copy = false;
+            path->single_copy = device_copy_may_work(error);
         }
         if (unlikely(error != 0))
             return error;

@@ -15,6 +15,7 @@
 #include "util/log.h"
 #include "util/minmax.h"
 #include "util/option.h"
+#include "util/race.h"
 
 /* Data that is not simply copied to one place is pulled through a buffer of this size. */
 #define BOUNCE_BYTES ((size_t)128 << 10)
@@ -57,7 +58,9 @@ static pami_result_t fault(struct receive *receive, int error)
         return error_set(PAMI_ERROR, "receive: endpoint %u of task %u has gone", peer->endpoint,
                          endpoint_task(peer->endpoint));
     }
-    return error_set(PAMI_ERROR, "receive: data cannot be read from or written to memory");
+    return error_set(PAMI_ERROR,
+                     "receive: memory of endpoint %u, or of this task, is not accessible",
+                     peer->endpoint);
 }
 
 /* Where the next bytes go, and how many fit there. */
@@ -243,7 +246,7 @@ static int pull(struct p2p *p2p, struct receive *receive)
     } else {
         log_info("single copy from endpoint %u failed (errno %d): packets instead", path->endpoint,
                  -error);
-        path->single_copy = path->single_copy && error == -EOPNOTSUPP;
+        path->single_copy = path->single_copy && device_copy_may_work(error);
         push_instead(p2p, receive);
     }
     return 1;

@@ -70,10 +70,10 @@ static void step_failed(struct p2p *p2p, struct rma *rma, int error)
             log_info("remote access to endpoint %u failed (errno %d): packets instead",
                      rma->op.path->endpoint, -error);
             rma->native = rma->asks = false;
-        } else if (error != -ENOMEM) {
+        } else {
             log_info("single copy with endpoint %u failed (errno %d): packets instead",
                      rma->op.path->endpoint, -error);
-            rma->op.path->single_copy = false;
+            rma->op.path->single_copy &= device_copy_may_work(error);
         }
         change_to_packets(p2p, rma);
     }

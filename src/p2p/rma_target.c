@@ -257,10 +257,12 @@ static int touch_pieces(struct p2p *p2p, bool write, const struct iovec *pieces,
     }
     if (part / count > SMALL_PIECE && !p2p->copies_refused) {
         done = copy_own(p2p, write, &own, pieces, count);
-        if (done >= 0 || errno == EFAULT || errno == ENOMEM)
+        if (done >= 0 || errno == EFAULT)
             return done == (ssize_t)part ? 0 : -EFAULT;
-        log_info("this task may not copy its own memory by system call: %s", strerror(errno));
-        p2p->copies_refused = true;
+        if (!device_copy_may_work(-errno)) {
+            log_info("this task may not copy its own memory by system call: %s", strerror(errno));
+            p2p->copies_refused = true;
+        }
     }
     return touch_pages(write, bytes, pieces, count);
 }

@@ -91,7 +91,8 @@ ssize_t shm_copy_memory(int32_t pid, bool put, const struct copy_pieces *pieces)
     return count;
 }
 
-static bool probe(struct shm_device *device, uint32_t index)
+/* What is lacking for the moment decides for the path that is being opened only. */
+static enum copy_state probe(struct shm_device *device, uint32_t index)
 {
     const struct segment *segment = device->segment;
     const struct segment_member *member = segment_member(segment, index);
@@ -106,14 +107,16 @@ static bool probe(struct shm_device *device, uint32_t index)
     if (member->pid_space != segment_member(segment, segment->self)->pid_space) {
         log_info("no single copy from task %u: it is in another namespace of processes",
                  member->task);
-        return false;
+        return COPY_FAILS;
     }
     if (shm_copy_memory(member->pid, false, &(struct copy_pieces){&local, &remote, 1, 1}) !=
         (ssize_t)sizeof(word)) {
-        log_info("single copy from task %u does not work: %s", member->task, strerror(errno));
-        return false;
+        int error = errno;
+
+        log_info("single copy from task %u does not work: %s", member->task, strerror(error));
+        return device_copy_may_work(-error) ? COPY_UNTRIED : COPY_FAILS;
     }
-    return word == member->probe_value;
+    return word == member->probe_value ? COPY_WORKS : COPY_FAILS;
 }
 
 void shm_copy_init(struct shm_device *device)
@@ -144,12 +147,12 @@ bool shm_copy_probe(struct shm_device *device, uint32_t member)
     if (member == device->segment->self)
         return true;
     if (atomic_load(state) == COPY_UNTRIED) {
-        bool works = probe(device, member);
+        enum copy_state found = probe(device, member);
 
-        if (!works && choice == SINGLE_COPY_ON)
+        if (found != COPY_WORKS && choice == SINGLE_COPY_ON)
             log_warn("PAMI_SHM_SINGLE_COPY=on, but task %u cannot be read from here",
                      device->members[member]);
-        atomic_store(state, works ? COPY_WORKS : COPY_FAILS);
+        atomic_store(state, (uint8_t)found);
     }
     return atomic_load(state) == COPY_WORKS;
 }
