@@ -91,38 +91,23 @@ static void outside(struct build *build, struct collective *part, const uint64_t
     next_segment(build);
 }
 
-static void gather(struct build *build, const struct collective *from, const struct way *way)
+static void gather_or_scatter(struct build *build, const struct collective *from,
+                              const struct way *way, bool gather)
 {
-    struct collective part = hierarchy_like(from, PAMI_XFER_GATHERV, from->root);
+    pami_xfer_type_t all = gather ? PAMI_XFER_GATHERV : PAMI_XFER_SCATTERV;
+    const uint64_t *list = gather ? from->recv_bytes : from->send_bytes;
+    struct collective part = hierarchy_like(from, all, from->root);
     struct area_map blocks;
 
-    outside(build, &part, &part.recv_bytes, from->recv_bytes, from, way);
+    outside(build, &part, gather ? &part.recv_bytes : &part.send_bytes, list, from, way);
     if (!way->here)
         return;
     part = hierarchy_like(from, from->type, way->index);
     part.own_bytes = from->own_bytes;
     if (build_is_root(build, way)) {
-        blocks = blocks_here(build, &from->recv);
-        hierarchy_replace(&part.recv, &blocks);
-        part.recv_bytes = list_here(build, from->recv_bytes);
-    }
-    hierarchy_add_inside(build, &part, own_bytes(from));
-}
-
-static void scatter(struct build *build, const struct collective *from, const struct way *way)
-{
-    struct collective part = hierarchy_like(from, PAMI_XFER_SCATTERV, from->root);
-    struct area_map blocks;
-
-    outside(build, &part, &part.send_bytes, from->send_bytes, from, way);
-    if (!way->here)
-        return;
-    part = hierarchy_like(from, from->type, way->index);
-    part.own_bytes = from->own_bytes;
-    if (build_is_root(build, way)) {
-        blocks = blocks_here(build, &from->send);
-        hierarchy_replace(&part.send, &blocks);
-        part.send_bytes = list_here(build, from->send_bytes);
+        blocks = blocks_here(build, gather ? &from->recv : &from->send);
+        hierarchy_replace(gather ? &part.recv : &part.send, &blocks);
+        *(gather ? &part.recv_bytes : &part.send_bytes) = list_here(build, list);
     }
     hierarchy_add_inside(build, &part, own_bytes(from));
 }
@@ -167,11 +152,11 @@ void hierarchy_direct(struct build *build, const struct collective *from)
     switch (from->type) {
     case PAMI_XFER_GATHER:
     case PAMI_XFER_GATHERV:
-        gather(build, from, &way);
+        gather_or_scatter(build, from, &way, true);
         break;
     case PAMI_XFER_SCATTER:
     case PAMI_XFER_SCATTERV:
-        scatter(build, from, &way);
+        gather_or_scatter(build, from, &way, false);
         break;
     case PAMI_XFER_ALLTOALL:
     case PAMI_XFER_ALLTOALLV:
