@@ -12,7 +12,7 @@
 
 static const char *const counter_text[COUNTER_COUNT] = {
     [DEVICE_SENT] = "packets sent",
-    [DEVICE_SENT_BYTES] = "packets sent: bytes",
+    [DEVICE_SENT_BYTES] = "packets sent over a network: bytes",
     [DEVICE_RECEIVED] = "packets received",
     [DEVICE_REFUSED] = "packets refused for want of room",
     [DEVICE_COPIED] = "single copy: bytes",

@@ -90,7 +90,7 @@ size_t ask_now(struct context *context)
 
 uint64_t ask_mark(const struct context *context)
 {
-    return context->coll->failures + aggregate_count(context->coll->aggregate)->refused;
+    return context->coll->news + aggregate_count(context->coll->aggregate)->refused;
 }
 
 /* ---- answers ---- */

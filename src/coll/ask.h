@@ -44,8 +44,8 @@ void ask_tended(struct context *context);
  * Returns how many questions. */
 size_t ask_now(struct context *context);
 
-/* Another number when runs have failed here, or have been sent another way, since: what was asked
- * before may be worth asking again. */
+/* Another number when runs have failed here, or have been sent another way, or somebody has gone,
+ * since: what was asked before may be worth asking again. */
 uint64_t ask_mark(const struct context *context);
 
 /* FLIGHT_ASK or FLIGHT_OVER has come; `flight` is what this member has of that name, or NULL. */

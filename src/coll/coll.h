@@ -78,13 +78,14 @@ struct coll {
     /* What the last PAMI_Collective resolved its algorithm to; handle 0: nothing. */
     pami_algorithm_t last_handle;
     struct group *last_group;
+    struct coll_operation **last_kept; /* the slot of `rows` that was filled last (repeat.h) */
     struct coll_rows *rows;  /* NULL until a group is opened: idle contexts are to be small */
     struct list handed;      /* of those that run, what a helper is to begin with */
     struct retry begin;      /* ... which this does */
     struct list aside;       /* of those that run, what copies in pieces (aside.h) */
     struct retry copy;       /* ... which this does */
     uint64_t ask_at, ask_ns; /* when to look next who waits for whom, see ask.h, and how often */
-    uint64_t failures;       /* runs that have failed */
+    uint64_t news;           /* runs that have failed, endpoints that have gone */
     uint32_t gone;           /* gone.h: the last that has gone, a task + 1; 0: nobody */
 };
 

@@ -123,7 +123,7 @@ static pami_result_t row_of(const struct group *group, pami_algorithm_t handle,
     return unmet == 0 ? PAMI_SUCCESS : needs_more(*row, unmet);
 }
 
-static void run(struct coll_operation *operation, const pami_xfer_t *cmd)
+HOT static void run(struct coll_operation *operation, const pami_xfer_t *cmd)
 {
     struct machine *machine = operation->machine;
     struct group *group = machine->group;

@@ -351,7 +351,7 @@ void coll_failed(struct group *group, uint32_t sequence, pami_result_t why)
     struct coll_state *state = group->state;
     uint64_t number = whole_number(group, sequence);
 
-    group->context->coll->failures++;
+    group->context->coll->news++;
     if (state->has_failed && number < state->failed)
         return;
     state->failed = number;
@@ -463,9 +463,12 @@ bool coll_give_up(struct group *group, uint32_t sequence, pami_result_t why)
 
 static void gone(struct message_watch *watch, struct context *context, uint32_t endpoint)
 {
+    struct coll *coll = container_of(watch, struct coll, watch);
+
     gone_note(context, endpoint_task(endpoint) + 1);
-    engine_gone(container_of(watch, struct coll, watch), endpoint);
-    aggregate_gone(context->coll->aggregate, endpoint);
+    coll->news++;
+    engine_gone(coll, endpoint);
+    aggregate_gone(coll->aggregate, endpoint);
     shared_gone(context->shared, endpoint);
 }
 

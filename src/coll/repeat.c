@@ -10,18 +10,10 @@
 #include "coll/machine.h"
 #include "coll/repeat.h"
 
-/* Where the arguments of a type lie: a root in front, then words, an int behind them. Counted: word
- * 5 points at as many counts as there are members, of the type that word `unit` names; placed: word
- * 6 at as many displacements. */
-struct layout {
-    bool kept, rooted, flagged, counted, placed;
-    uint8_t words, unit;
-};
-
 #define COUNTS_WORD 5
 #define PLACES_WORD 6
 
-static const struct layout layouts[PAMI_XFER_COUNT] = {
+static const struct repeat_layout layouts[PAMI_XFER_COUNT] = {
     [PAMI_XFER_BARRIER] = {.kept = true},
     [PAMI_XFER_BROADCAST] = {.kept = true, .rooted = true, .words = 3},
     [PAMI_XFER_ALLREDUCE] = {.kept = true, .flagged = true, .words = 8},
@@ -73,7 +65,7 @@ static inline uint32_t half_at(const char *from)
 
 /* Slots go by the upper bits: the same call with root after root, added below, has slots far from
  * one another (multiples of the golden section), up to 32 of them without a collision. */
-static inline uint32_t print_of(const pami_xfer_t *cmd, const struct layout *layout)
+static inline uint32_t print_of(const pami_xfer_t *cmd, const struct repeat_layout *layout)
 {
     const char *from = (const char *)&cmd->cmd;
     uint64_t hash = cmd->algorithm;
@@ -103,9 +95,9 @@ static bool has_lists(const struct repeat_key *key)
 }
 
 /* Word by word: that is how the caller has just written them. */
-static inline bool is_same(const struct repeat_key *key, const pami_xfer_t *cmd,
-                           const struct layout *layout)
+static inline bool is_same(const struct repeat_key *key, const pami_xfer_t *cmd)
 {
+    const struct repeat_layout *layout = &key->layout;
     const char *from = (const char *)&cmd->cmd;
 
     if (key->algorithm != cmd->algorithm)
@@ -123,25 +115,22 @@ static inline bool is_same(const struct repeat_key *key, const pami_xfer_t *cmd,
     return !layout->counted || has_lists(key);
 }
 
-HOT struct coll_operation *repeat_take(struct coll *coll, const pami_xfer_t *cmd, uint32_t *print)
+/* It is not in the slot that was used last. */
+HOT static struct coll_operation *find(struct coll *coll, const pami_xfer_t *cmd, uint32_t *print)
 {
     pami_xfer_type_t type = algorithm_handle_type(cmd->algorithm);
-    const struct layout *layout;
     struct repeats *repeats;
     struct coll_operation *operation;
     uint32_t own, slot;
 
     *print = 0;
-    if (unlikely(coll->rows == NULL || type >= PAMI_XFER_COUNT))
-        return NULL;
-    layout = &layouts[type];
-    if (!layout->kept)
+    if (unlikely(coll->rows == NULL || type >= PAMI_XFER_COUNT || !layouts[type].kept))
         return NULL;
     repeats = &coll->rows->repeats;
-    own = print_of(cmd, layout);
+    own = print_of(cmd, &layouts[type]);
     slot = slot_of(own);
     operation = repeats->kept[slot];
-    if (operation != NULL && is_same(&operation->key, cmd, layout)) {
+    if (operation != NULL && is_same(&operation->key, cmd)) {
         repeats->kept[slot] = NULL;
         return operation;
     }
@@ -152,11 +141,21 @@ HOT struct coll_operation *repeat_take(struct coll *coll, const pami_xfer_t *cmd
     return NULL;
 }
 
+HOT struct coll_operation *repeat_take(struct coll *coll, const pami_xfer_t *cmd, uint32_t *print)
+{
+    struct coll_operation **slot = coll->last_kept, *operation;
+
+    if (unlikely(slot == NULL) || (operation = *slot) == NULL || !is_same(&operation->key, cmd))
+        return find(coll, cmd, print);
+    *slot = NULL;
+    return operation;
+}
+
 void repeat_note(struct coll_operation *operation, const pami_xfer_t *cmd,
                  const struct collective *collective, uint32_t print)
 {
     struct repeat_key *key = &operation->key;
-    const struct layout *layout = &layouts[collective->type];
+    const struct repeat_layout *layout = &layouts[collective->type];
     const char *from = (const char *)&cmd->cmd;
 
     key->print = 0;
@@ -164,6 +163,7 @@ void repeat_note(struct coll_operation *operation, const pami_xfer_t *cmd,
         return;
     key->print = print;
     key->algorithm = cmd->algorithm;
+    key->layout = *layout;
     if (layout->rooted) {
         key->root = half_at(from);
         from += 8;
@@ -199,6 +199,7 @@ HOT bool repeat_keep(struct coll *coll, struct coll_operation *operation)
     if (*slot != NULL)
         drop(coll, *slot);
     *slot = operation;
+    coll->last_kept = slot;
     return true;
 }
 

@@ -25,9 +25,18 @@ struct coll_operation;
 struct collective;
 struct group;
 
+/* Where the arguments of a type lie: a root in front, then words, an int behind them. Counted: word
+ * 5 points at as many counts as there are members, of the type that word `unit` names; placed: word
+ * 6 at as many displacements. */
+struct repeat_layout {
+    bool kept, rooted, flagged, counted, placed;
+    uint8_t words, unit;
+};
+
 /* The arguments, word by word. */
 struct repeat_key {
     pami_algorithm_t algorithm;
+    struct repeat_layout layout;
     uint32_t print; /* of the rest, not 0; 0: is not kept */
     uint32_t root;
     uint32_t flag; /* the int at the end of reductions */

@@ -16,7 +16,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include <pami/pami.h>
 
@@ -32,9 +31,9 @@ struct completion {
 
 struct completion_queue {
     struct completion *ring;
+    size_t promised;   /* records to come for which there is room */
     size_t mask;       /* records - 1; records is a power of two */
     size_t head, tail; /* monotonic */
-    size_t promised;   /* records to come for which there is room */
 };
 
 int completion_queue_init(struct completion_queue *queue);

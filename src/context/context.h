@@ -169,20 +169,21 @@ struct context {
 
     struct port *ports[DEVICES_MAX]; /* NULL where the device has none */
     size_t port_count;
-    protocol_handler *protocols[PROTOCOL_COUNT];
     struct completion_queue completions;
     struct list retries;
-    struct dispatch_table dispatch;
+    struct trace *trace; /* NULL: off */
+    struct coll *coll;
     struct p2p *p2p;
     _Atomic(const void *) plain_of; /* the servers that `plain` belongs to, or something else */
     struct plain *plain;            /* servers/plain.h */
     struct am *am;                  /* of src/coll */
     struct shared *shared;          /* of src/coll/shared */
-    struct coll *coll;
+    /* The lines up to here are those of most passes and collectives. */
     struct geometry_context *geometry;
-    struct trace *trace; /* NULL: off */
-    uint64_t counters[COUNTER_COUNT];
     struct misuse misuse;
+    protocol_handler *protocols[PROTOCOL_COUNT];
+    struct dispatch_table dispatch;
+    uint64_t counters[COUNTER_COUNT];
     struct stash stash;                      /* for what is large */
     void (*tended)(struct context *context); /* of floor coll: a part of house-keeping; or NULL */
 

@@ -13,7 +13,7 @@
     COUNTER(SEND_EAGER, "sends: eager")                                                            \
     COUNTER(SEND_PULL, "sends: rendezvous, pulled by the receiver")                                \
     COUNTER(SEND_PUSH, "sends: rendezvous, pushed in packets")                                     \
-    COUNTER(SEND_BYTES, "sends: data bytes")                                                       \
+    COUNTER(SEND_BYTES, "sends: data bytes, but of short immediate ones")                          \
     COUNTER(SEND_QUEUED, "sends: queued for want of room")                                         \
     COUNTER(PUT_HEAP, "puts: load and store")                                                      \
     COUNTER(PUT_COPY, "puts: single copy")                                                         \

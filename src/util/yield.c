@@ -16,11 +16,17 @@ static _Thread_local struct {
     uint64_t gap, enough;
 } row __attribute__((tls_model("initial-exec"))) = {.tries = UINT32_MAX / 2}; /* nobody's next */
 
-static void begin_row(void)
+static void measure(void)
 {
-    row.waited = 0;
     row.gap = (uint64_t)(YIELD_GAP_US * clock_ticks_per_us());
     row.enough = (uint64_t)(YIELD_REST_US * clock_ticks_per_us());
+}
+
+static inline void begin_row(void)
+{
+    row.waited = 0;
+    if (unlikely(row.enough == 0))
+        measure();
 }
 
 static void rest(void)

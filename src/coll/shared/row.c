@@ -128,14 +128,20 @@ static void run_free(struct shared_run *run)
     pool_put(&run->owner->runs, run);
 }
 
+static void free_rest(struct shared_run *run)
+{
+    free(run->rest);
+    run->rest = NULL;
+}
+
 static void finish(struct shared_run *run, pami_result_t result)
 {
     struct machine *machine = &run->machine;
     bool tells = run->running;
 
     run->running = run->has_ticks = run->abandoned = run->in_rest = false;
-    free(run->rest);
-    run->rest = NULL;
+    if (unlikely(run->rest != NULL))
+        free_rest(run);
     if (!run->fell_back)
         machine_number(machine);
     coll_ends(machine->group);
@@ -300,8 +306,8 @@ static void keep_contribution(struct shared_run *run)
         most = run->collective.bytes;
     if (vector)
         most = blocks != 1 ? largest_sent(call, blocks) : call->own_bytes;
-    if (call->kind == SHARED_BARRIER || call->kind == SHARED_BROADCAST || most == 0 ||
-        most > room || (is_scatter(call->kind) && call->root != rank) ||
+    if (call->kind == SHARED_BROADCAST || most == 0 || most > room ||
+        (is_scatter(call->kind) && call->root != rank) ||
         (call->in_place && !combines_whole(call->kind)))
         return;
     for (uint32_t i = 0; i < blocks; i++) {
@@ -432,7 +438,7 @@ HOT static void start(struct machine *machine)
         fall_back(run);
         return;
     }
-    if (reads_later(run))
+    if (run->shared.call.kind != SHARED_BARRIER && reads_later(run))
         keep_contribution(run);
     shared_start(&run->shared);
 }
@@ -443,8 +449,7 @@ static void release(struct machine *machine)
 
     fallback_release(&run->fallback);
     collective_release(&run->collective);
-    free(run->rest);
-    run->rest = NULL;
+    free_rest(run);
     run->released = true;
     if (run->abandoned && !run->running)
         return;

@@ -31,7 +31,7 @@
 #define HOLD_REST 4096u
 
 struct pacing {
-    uint32_t sent;        /* packets, since the last look */
+    uint64_t sent;        /* packets, before the last look */
     uint32_t sent_before; /* packets, between the look under way and the one before it */
     uint32_t looks;       /* since the first one that missed */
     uint32_t rest;        /* arrivals to let pass before trying to hold again */
@@ -41,13 +41,13 @@ struct pacing {
     bool waiting;         /* the first look missed and nothing has come since */
 };
 
-/* Before a look. */
-static inline void pacing_before(struct pacing *pacing)
+/* Before a look. `sent`: packets, since the beginning. */
+static inline void pacing_before(struct pacing *pacing, uint64_t sent)
 {
-    pacing->sent_before = pacing->sent;
-    if (pacing->sent == 0)
+    pacing->sent_before = (uint32_t)(sent - pacing->sent);
+    if (pacing->sent_before == 0)
         return;
-    pacing->sent = 0;
+    pacing->sent = sent;
     for (int i = 0; i < pacing->hold; i++)
         cpu_relax();
 }

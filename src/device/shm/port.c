@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "device/shm/shm.h"
+#include "util/tsan.h"
 
 /* A pool whose chunks are all out costs a look at a line of each: once for so many packets of a
  * path, which may have one where another one has enough. */
@@ -199,7 +200,6 @@ static inline int send_in_slot(struct shm_path *path, const struct packet *packe
 HOT int shm_am(struct path *base, const struct packet *packet)
 {
     struct shm_path *path = container_of(base, struct shm_path, path);
-    struct shm_port *port = shm_port_of(base->port);
     uint32_t body = packet_body_bytes(&packet->head);
     int error;
 
@@ -215,8 +215,7 @@ HOT int shm_am(struct path *base, const struct packet *packet)
         return -EMSGSIZE;
     if (unlikely(error != 0))
         return error;
-    port->port.params.counters[DEVICE_SENT]++;
-    port->pacing.sent++;
+    base->port->params.counters[DEVICE_SENT]++;
     shm_wake_if_asleep(path->inbox);
     if (path->lane.lane != NULL)
         cpu_prefetch_write(&path->lane.lane->slots[(path->lane.tail + LANE_PREFETCH) % LANE_SLOTS]);
@@ -236,7 +235,7 @@ static inline void write_short(struct slot *slot, uint64_t word0, uint64_t word1
 
 static inline void sent_short(struct shm_path *path)
 {
-    shm_port_of(path->path.port)->pacing.sent++;
+    path->path.port->params.counters[DEVICE_SENT]++;
     shm_wake_if_asleep(path->inbox);
 }
 

@@ -307,7 +307,7 @@ HOT int shm_advance(struct port *base)
     struct shm_port *port = shm_port_of(base);
     int count = 0;
 
-    pacing_before(&port->pacing);
+    pacing_before(&port->pacing, base->params.counters[DEVICE_SENT]);
     for (uint32_t i = 0; i < port->lane_count; i++) {
         struct lane_reader *reader = &port->lanes[i];
 
