@@ -233,9 +233,9 @@ fill_pc = sed -e 's|@prefix@|$(1)|' -e 's|@libdir@|$(2)|' -e 's|@includedir@|$(s
           -e 's|@hwloc_libs@|$(if $(hwloc_given),$(HWLOC_LIBS) )|' pami.pc.in >"$(4)"
 
 # Whatever a build looks for in programs is not looked for here.
-$(BUILD)/test/lib/%.so: test/lib/%.c $(wildcard src/bootstrap/pmix_abi.h) $(BUILD)/commands
+$(BUILD)/test/lib/%.so: test/lib/%.c test/lib/fabric.h $(BUILD)/commands
 	$(call say,LD,$@) mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE -fvisibility=hidden \
-	    -shared -pthread -Isrc $(WARNINGS) $(FABRIC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -fPIC $(LDFLAGS) \
+	    -shared -pthread $(WARNINGS) $(FABRIC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -fPIC $(LDFLAGS) \
 	    -o $@ $< -ldl
 
 # For use from the build tree, wherever that has been moved to; `make install` writes another one.

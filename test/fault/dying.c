@@ -223,15 +223,40 @@ static bool knows(size_t task)
     return dying.pid[task] != 0 || (is_victim() && (flags & LATE));
 }
 
+static void on_heard(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context, (void)result;
+    --*(size_t *)cookie;
+}
+
+/* What is accepted from a victim may still be in its memory when it dies. */
+static void send_hello_to_be_heard(size_t task, size_t *waiting)
+{
+    static uint64_t pid; /* stays there until it has been sent */
+    pami_send_t message = {
+        .send = {.header = {.iov_base = &pid, .iov_len = sizeof pid},
+                 .dispatch = ID_HELLO,
+                 .dest = dying.endpoint[task]},
+        .events = {.cookie = waiting, .remote_fn = on_heard},
+    };
+
+    pid = (uint64_t)getpid();
+    if (PAMI_Send(dying.context[0], &message) == PAMI_SUCCESS)
+        ++*waiting;
+}
+
 /* Everybody learns everybody's process, and that it is ready. */
 static void greet(void)
 {
-    size_t known = 0;
+    bool contact = !(dying.way->flags & (LATE | UNKNOWN));
+    size_t known = 0, waiting = 0;
 
     for (size_t task = 0; task < dying.tasks; task++)
-        if (task != dying.victim || !(dying.way->flags & (LATE | UNKNOWN)))
+        if (is_victim() && contact)
+            send_hello_to_be_heard(task, &waiting);
+        else if (task != dying.victim || contact)
             send_control(task, ID_HELLO, (uint64_t)getpid());
-    while (known < dying.tasks) {
+    while (known < dying.tasks || waiting != 0) {
         advance();
         for (known = 0; known < dying.tasks && knows(known);)
             known++;

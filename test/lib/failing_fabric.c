@@ -6,14 +6,13 @@
  * (counted from 1 in each process; COUNT 0: all from then on) fail with -ERROR, a number, in the
  * process of TASK (PMI_RANK; all of them if not given). A call is one of
  *
- *     getinfo fabric domain cq av endpoint bind enable getname mr
+ *     getinfo fabric domain cq av endpoint bind enable getname setopt mr
  *     insert inject send recv read write    cqread
  *     sent readdone writedone came      completions of those, which become errors
  *
  * FAILING_FABRIC_LOG, if set, is a file to which each process says at its end how often each call
  * was made.
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,16 +20,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "fabric.h"
 
 enum call {
     GETINFO,
@@ -42,6 +41,7 @@ enum call {
     BIND,
     ENABLE,
     GETNAME,
+    SETOPT,
     MR,
     INSERT,
     INJECT,
@@ -58,9 +58,9 @@ enum call {
 };
 
 static const char *const names[CALLS] = {
-    "getinfo", "fabric",  "domain", "cq",     "av",       "endpoint",  "bind",
-    "enable",  "getname", "mr",     "insert", "inject",   "send",      "recv",
-    "read",    "write",   "cqread", "sent",   "readdone", "writedone", "came",
+    "getinfo", "fabric", "domain", "cq",       "av",        "endpoint", "bind", "enable",
+    "getname", "setopt", "mr",     "insert",   "inject",    "send",     "recv", "read",
+    "write",   "cqread", "sent",   "readdone", "writedone", "came",
 };
 
 static atomic_ulong made[CALLS], failed;
@@ -69,51 +69,13 @@ static struct {
     unsigned long first, count;
     int error;
 } plan = {.call = CALLS};
-static _Thread_local int inside; /* libfabric itself calls, for a provider below another */
-
-/* What the provider below has, and what the program gets; set once. */
-static struct {
-    struct fi_ops_fabric *fabric;
-    struct fi_ops_domain *domain;
-    struct fi_ops_mr *mr;
-    struct fi_ops_msg *msg;
-    struct fi_ops_rma *rma;
-    struct fi_ops_cq *cq;
-    struct fi_ops_av *av;
-    struct fi_ops_cm *cm;
-    struct fi_ops *ep;
-} real;
-static struct {
-    struct fi_ops_fabric fabric;
-    struct fi_ops_domain domain;
-    struct fi_ops_mr mr;
-    struct fi_ops_msg msg;
-    struct fi_ops_rma rma;
-    struct fi_ops_cq cq;
-    struct fi_ops_av av;
-    struct fi_ops_cm cm;
-    struct fi_ops ep;
-} ours;
 
 /* Completions that were turned into errors, and not read yet. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     struct fid_cq *cq;
     struct fi_cq_err_entry entry;
 } turned[64];
 static unsigned turned_count;
-
-static void *real_function(const char *name)
-{
-    void *library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    void *function = library != NULL ? dlsym(library, name) : NULL;
-
-    if (function == NULL) {
-        fprintf(stderr, "failing_fabric: no %s\n", name);
-        abort();
-    }
-    return function;
-}
 
 __attribute__((constructor)) static void read_plan(void)
 {
@@ -125,10 +87,8 @@ __attribute__((constructor)) static void read_plan(void)
         return;
     count =
         sscanf(text, "%31[a-z]:%lu:%lu:%d:%d", name, &plan.first, &plan.count, &plan.error, &task);
-    if (count < 4) {
-        fprintf(stderr, "failing_fabric: what is '%s'?\n", text);
-        abort();
-    }
+    if (count < 4)
+        wrong("FAILING_FABRIC: what is '%s'?", text);
     if (count == 5 && (rank == NULL || atoi(rank) != task))
         return;
     for (int i = 0; i < CALLS; i++)
@@ -138,8 +98,7 @@ __attribute__((constructor)) static void read_plan(void)
 
 __attribute__((destructor)) static void tell(void)
 {
-    const char *path = getenv("FAILING_FABRIC_LOG");
-    FILE *file = path != NULL && real.fabric != NULL ? fopen(path, "a") : NULL;
+    FILE *file = made[GETINFO] != 0 ? open_log("FAILING_FABRIC_LOG") : NULL;
 
     if (file == NULL)
         return;
@@ -225,7 +184,7 @@ static void turn(struct fid_cq *cq, const struct fi_cq_data_entry *entry, int er
 {
     pthread_mutex_lock(&lock);
     if (turned_count == 64)
-        abort();
+        wrong("too many errors that nobody reads");
     turned[turned_count].cq = cq;
     turned[turned_count++].entry = (struct fi_cq_err_entry){
         .op_context = entry->op_context, .flags = entry->flags, .err = -error};
@@ -340,6 +299,13 @@ static int our_getname(struct fid *fid, void *name, size_t *bytes)
     return error != 0 ? error : real.cm->getname(fid, name, bytes);
 }
 
+static int our_setopt(struct fid *fid, int level, int name, const void *value, size_t bytes)
+{
+    int error = fails(SETOPT);
+
+    return error != 0 ? error : real.options->setopt(fid, level, name, value, bytes);
+}
+
 static int our_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
                         void *context)
 {
@@ -368,12 +334,16 @@ static int our_endpoint(struct fid_domain *domain, struct fi_info *info, struct 
         ours.ep = *real.ep;
         ours.ep.bind = our_bind;
         ours.ep.control = our_control;
+        real.options = (*ep)->ops;
+        ours.options = *real.options;
+        ours.options.setopt = our_setopt;
     }
     pthread_mutex_unlock(&lock);
     (*ep)->msg = &ours.msg;
     (*ep)->rma = &ours.rma;
     (*ep)->cm = &ours.cm;
     (*ep)->fid.ops = &ours.ep;
+    (*ep)->ops = &ours.options;
     return 0;
 }
 
@@ -414,38 +384,15 @@ static int our_domain(struct fid_fabric *fabric, struct fi_info *info, struct fi
 
 EXPORT int fi_fabric(struct fi_fabric_attr *attributes, struct fid_fabric **fabric, void *context)
 {
-    int (*open)(struct fi_fabric_attr *, struct fid_fabric **, void *);
     int error = inside == 0 ? fails(FABRIC) : 0;
 
-    *(void **)&open = real_function("fi_fabric");
-    inside++;
-    if (error == 0)
-        error = open(attributes, fabric, context);
-    inside--;
-    if (error != 0 || inside != 0)
-        return error;
-    pthread_mutex_lock(&lock);
-    if (real.fabric == NULL) {
-        real.fabric = (*fabric)->ops;
-        ours.fabric = *real.fabric;
-        ours.fabric.domain = our_domain;
-    }
-    pthread_mutex_unlock(&lock);
-    (*fabric)->ops = &ours.fabric;
-    return 0;
+    return error != 0 ? error : open_fabric(attributes, fabric, context, our_domain);
 }
 
 EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
                       const struct fi_info *hints, struct fi_info **list)
 {
-    int (*get)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *,
-               struct fi_info **);
     int error = inside == 0 ? fails(GETINFO) : 0;
 
-    *(void **)&get = real_function("fi_getinfo");
-    inside++;
-    if (error == 0)
-        error = get(version, node, service, flags, hints, list);
-    inside--;
-    return error;
+    return error != 0 ? error : get_info(version, node, service, flags, hints, list);
 }

@@ -18,12 +18,8 @@
  *
  * STRICT_FABRIC_LOG, if set, is a file to which each process says at its end what it has seen.
  *
- * The tables of functions of what a provider hands out are replaced by copies with ours in them.
- * Those that libpami does not use are left out.
+ * Functions that libpami does not use are left out.
  */
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,8 +35,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-#define EXPORT __attribute__((visibility("default")))
-#define OBJECTS 64
+#include "fabric.h"
 
 /* A registration; its descriptor is itself. */
 struct region {
@@ -58,96 +53,50 @@ static int wanted; /* FI_MR_... */
 static bool short_keys, with_opx, with_cxi;
 static long room = -1;
 
-/* What the provider below has, and what the program gets; set once. */
-static struct {
-    struct fi_ops_fabric *fabric;
-    struct fi_ops_domain *domain;
-    struct fi_ops_mr *mr;
-    struct fi_ops_msg *msg;
-    struct fi_ops_rma *rma;
-} real;
-static struct {
-    struct fi_ops_fabric fabric;
-    struct fi_ops_domain domain;
-    struct fi_ops_mr mr;
-    struct fi_ops_msg msg;
-    struct fi_ops_rma rma;
-} ours;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    struct fid_domain *domain;
-    atomic_long regions;
-} domains[OBJECTS];
-static struct {
-    struct fid_ep *ep;
-    struct fid_domain *domain;
-} endpoints[OBJECTS];
+/* By their places among what is known. */
+static const void *known_domains[OBJECTS], *known_endpoints[OBJECTS];
+static atomic_long domain_regions[OBJECTS];
+static const struct fid_domain *endpoint_domains[OBJECTS];
 static atomic_ulong seen_regions, seen_refused, seen_messages, seen_remote;
-static _Thread_local int inside; /* libfabric itself asks, for a provider below another */
-
-static void wrong(const char *format, ...)
-{
-    va_list arguments;
-
-    fprintf(stderr, "strict_fabric: ");
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fprintf(stderr, "\n");
-    abort();
-}
-
-static void read_wishes(void)
+static bool take_word(const char *word)
 {
     static const struct {
         const char *name;
         int mode;
+        bool *flag;
     } words[] = {
-        {"local", FI_MR_LOCAL},  {"virtual", FI_MR_VIRT_ADDR}, {"allocated", FI_MR_ALLOCATED},
-        {"key", FI_MR_PROV_KEY}, {"endpoint", FI_MR_ENDPOINT},
+        {"local", .mode = FI_MR_LOCAL},
+        {"virtual", .mode = FI_MR_VIRT_ADDR},
+        {"allocated", .mode = FI_MR_ALLOCATED},
+        {"key", .mode = FI_MR_PROV_KEY},
+        {"endpoint", .mode = FI_MR_ENDPOINT},
+        {"short", .flag = &short_keys},
+        {"opx", .flag = &with_opx},
+        {"cxi", .flag = &with_cxi},
     };
-    const char *wishes = getenv("STRICT_FABRIC");
-    char text[256], *word, *rest = NULL;
 
-    wanted = 0;
-    snprintf(text, sizeof text, "%s", wishes != NULL ? wishes : "");
-    for (word = strtok_r(text, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
-        bool is_short = strcmp(word, "short") == 0, is_opx = strcmp(word, "opx") == 0;
-        bool is_cxi = strcmp(word, "cxi") == 0;
-        bool known = is_short || is_opx || is_cxi;
-
-        short_keys = short_keys || is_short;
-        with_opx = with_opx || is_opx;
-        with_cxi = with_cxi || is_cxi;
-        if (strncmp(word, "count=", 6) == 0) {
-            room = strtol(word + 6, NULL, 10);
-            known = true;
-        }
-        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-            if (strcmp(word, words[i].name) == 0) {
-                wanted |= words[i].mode;
-                known = true;
-            }
-        if (!known)
-            wrong("STRICT_FABRIC: what is '%s'?", word);
+    if (strncmp(word, "count=", 6) == 0) {
+        room = strtol(word + 6, NULL, 10);
+        return true;
     }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(word, words[i].name) == 0) {
+            wanted |= words[i].mode;
+            if (words[i].flag != NULL)
+                *words[i].flag = true;
+            return true;
+        }
+    return false;
 }
 
-static void *real_function(const char *name)
+__attribute__((constructor)) static void start(void)
 {
-    void *library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    void *function = library != NULL ? dlsym(library, name) : NULL;
-
-    if (function == NULL)
-        wrong("no %s", name);
-    return function;
+    read_words("STRICT_FABRIC", take_word);
 }
 
 __attribute__((destructor)) static void tell(void)
 {
-    const char *path = getenv("STRICT_FABRIC_LOG");
-    FILE *file = path != NULL && real.msg != NULL ? fopen(path, "a") : NULL;
+    FILE *file = real.msg != NULL ? open_log("STRICT_FABRIC_LOG") : NULL;
 
     if (file == NULL)
         return;
@@ -158,61 +107,14 @@ __attribute__((destructor)) static void tell(void)
 
 /* ---- who is whose ---- */
 
-/* The same place for a pointer that was there before; likewise below. */
-static void note_domain(struct fid_domain *domain)
-{
-    unsigned place = 0;
-
-    pthread_mutex_lock(&lock);
-    while (place < OBJECTS && domains[place].domain != NULL && domains[place].domain != domain)
-        place++;
-    if (place == OBJECTS)
-        wrong("too many domains");
-    domains[place].domain = domain;
-    domains[place].regions = 0;
-    pthread_mutex_unlock(&lock);
-}
-
-static void note_endpoint(struct fid_ep *ep, struct fid_domain *domain)
-{
-    unsigned place = 0;
-
-    pthread_mutex_lock(&lock);
-    while (place < OBJECTS && endpoints[place].ep != NULL && endpoints[place].ep != ep)
-        place++;
-    if (place == OBJECTS)
-        wrong("too many endpoints");
-    endpoints[place].ep = ep;
-    endpoints[place].domain = domain;
-    pthread_mutex_unlock(&lock);
-}
-
 static atomic_long *regions_of(const struct fid_domain *domain)
 {
-    atomic_long *regions = NULL;
-
-    pthread_mutex_lock(&lock);
-    for (unsigned i = 0; i < OBJECTS; i++)
-        if (domains[i].domain == domain)
-            regions = &domains[i].regions;
-    pthread_mutex_unlock(&lock);
-    if (regions == NULL)
-        wrong("a domain that nobody has opened");
-    return regions;
+    return &domain_regions[place_of(known_domains, domain, false)];
 }
 
-static struct fid_domain *domain_of(const struct fid_ep *ep)
+static const struct fid_domain *domain_of(const struct fid_ep *ep)
 {
-    struct fid_domain *domain = NULL;
-
-    pthread_mutex_lock(&lock);
-    for (unsigned i = 0; i < OBJECTS; i++)
-        if (endpoints[i].ep == ep)
-            domain = endpoints[i].domain;
-    pthread_mutex_unlock(&lock);
-    if (domain == NULL)
-        wrong("an endpoint that nobody has opened");
-    return domain;
+    return endpoint_domains[place_of(known_endpoints, ep, false)];
 }
 
 /* ---- registrations ---- */
@@ -441,7 +343,7 @@ static int strict_endpoint(struct fid_domain *domain, struct fi_info *info, stru
     /* Some make endpoints of other kinds for themselves. */
     if (error != 0 || info->ep_attr->type != FI_EP_RDM)
         return error;
-    note_endpoint(*ep, domain);
+    endpoint_domains[place_of(known_endpoints, *ep, true)] = domain;
     pthread_mutex_lock(&lock);
     if (real.msg == NULL) {
         real.msg = (*ep)->msg;
@@ -468,7 +370,7 @@ static int strict_domain(struct fid_fabric *fabric, struct fi_info *info,
 
     if (error != 0)
         return error;
-    note_domain(*domain);
+    domain_regions[place_of(known_domains, *domain, true)] = 0;
     pthread_mutex_lock(&lock);
     if (real.domain == NULL) {
         real.domain = (*domain)->ops;
@@ -485,24 +387,7 @@ static int strict_domain(struct fid_fabric *fabric, struct fi_info *info,
 
 EXPORT int fi_fabric(struct fi_fabric_attr *attributes, struct fid_fabric **fabric, void *context)
 {
-    int (*open)(struct fi_fabric_attr *, struct fid_fabric **, void *);
-    int error;
-
-    *(void **)&open = real_function("fi_fabric");
-    inside++;
-    error = open(attributes, fabric, context);
-    inside--;
-    if (error != 0 || inside != 0)
-        return error;
-    pthread_mutex_lock(&lock);
-    if (real.fabric == NULL) {
-        real.fabric = (*fabric)->ops;
-        ours.fabric = *real.fabric;
-        ours.fabric.domain = strict_domain;
-    }
-    pthread_mutex_unlock(&lock);
-    (*fabric)->ops = &ours.fabric;
-    return 0;
+    return open_fabric(attributes, fabric, context, strict_domain);
 }
 
 /* The first answer once more, by other names, at the end. */
@@ -527,17 +412,10 @@ static void add(struct fi_info *list, const char *provider, const char *domain)
 EXPORT int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
                       const struct fi_info *hints, struct fi_info **list)
 {
-    int (*get)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *,
-               struct fi_info **);
-    int error;
+    int error = get_info(version, node, service, flags, hints, list);
 
-    *(void **)&get = real_function("fi_getinfo");
-    inside++;
-    error = get(version, node, service, flags, hints, list);
-    inside--;
     if (error != 0 || inside != 0)
         return error;
-    read_wishes();
     if (hints == NULL || (hints->domain_attr->mr_mode & wanted) != wanted)
         wrong("fi_getinfo: the program does not offer what the provider wants");
     for (struct fi_info *info = *list; info != NULL; info = info->next) {

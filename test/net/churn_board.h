@@ -5,12 +5,10 @@
 #ifndef LIBPAMI_NET_CHURN_BOARD_H
 #define LIBPAMI_NET_CHURN_BOARD_H
 
-#include "api/api_test.h"
+#include "net/share.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 
 enum {
     TASKS_MAX = 8,
@@ -74,37 +72,19 @@ static void publish_region(struct job *job)
     atomic_fetch_add(&board->region[job->task].lives, 1);
 }
 
-/* One file for all tasks of the job, which have one parent; it goes when all have come. */
-static void board_name(char *name, size_t size)
-{
-    snprintf(name, size, "/dev/shm/churn-%ld", (long)getppid());
-}
-
 static void open_board(void)
 {
-    char name[64];
-    int fd;
-
-    board_name(name, sizeof name);
-    fd = open(name, O_RDWR | O_CREAT, 0600);
-    CHECK(fd >= 0);
-    CHECK(ftruncate(fd, sizeof *board) == 0);
-    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    CHECK(board != MAP_FAILED);
-    close(fd);
+    board = share_open("churn", sizeof *board);
 }
 
 static void wait_for_all(struct job *job)
 {
-    char name[64];
-
     board->memory[job->task] = memory;
     atomic_store(&board->ready[job->task], ++generation);
     for (size_t task = 0; task < job->tasks; task++)
         while (atomic_load(&board->ready[task]) < generation)
             test_sleep(1e-4);
-    board_name(name, sizeof name);
-    unlink(name);
+    share_forget("churn");
 }
 
 #endif

@@ -6,12 +6,9 @@
 . "$(dirname "$0")/functions"
 
 need_module
-command -v ip >/dev/null || skip 'no ip'
 range=/proc/sys/net/ipv4/ip_local_port_range
 prepare="ip link set lo up && echo 30000 30044 >$range"
-alone='unshare --net'
-$alone sh -c "$prepare" 2>/dev/null || alone='unshare --user --map-root-user --net'
-$alone sh -c "$prepare" 2>/dev/null || skip 'a network namespace of few ports cannot be made here'
+need_alone sh -c "$prepare"
 limit=60
 export PAMI_NETWORK=ofi
 # shellcheck disable=SC2086

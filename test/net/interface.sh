@@ -7,10 +7,7 @@
 . "$(dirname "$0")/functions"
 
 need_module
-command -v ip >/dev/null || skip 'no ip'
-alone='unshare --net'
-$alone true 2>/dev/null || alone='unshare --user --map-root-user --net'
-$alone true 2>/dev/null || skip 'network namespaces cannot be made here'
+need_alone true
 
 # add NAME ADDRESS up|down: the other end of its cable
 # shellcheck disable=SC2016

@@ -6,32 +6,15 @@
 # Run: timeout=400
 . "$(dirname "$0")/functions"
 
-need_module
-strict=$build/test/lib/strict_fabric.so
-[ -e "$strict" ] || skip 'this build has no test/lib/strict_fabric.so'
-limit=60
-export PAMI_NETWORK=ofi STRICT_FABRIC STRICT_FABRIC_LOG=$scratch/seen
-# Of the layer, which is not sanitized.
-export ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0
+use_layer strict_fabric
 
-# strict WORDS PROGRAM...: under such a provider; the sums of what it saw are in regions, refused,
-# remote
+# strict WORDS PROGRAM...: two tasks over such a provider; the sums of what it saw are in regions,
+# refused, remote
 strict() {
-    STRICT_FABRIC=$1
-    shift
-    rm -f "$scratch/seen"
-    run 0 "$pamirun" -n 2 --nodes 2 env LD_PRELOAD="$strict" "$@"
-    what="$STRICT_FABRIC: $*"
-    touch "$scratch/seen"
-    [ "$(wc -l <"$scratch/seen")" = 2 ] || complain 'the layer was not in use'
-    regions=$(sum registrations) refused=$(sum refused) remote=$(sum remote)
+    layered "$@"
+    regions=$(seen registrations) refused=$(seen refused) remote=$(seen remote)
 }
 
-sum() {
-    sed -n "s/.*$1=\([0-9]*\).*/\1/p" "$scratch/seen" | awk '{ sum += $1 } END { print sum + 0 }'
-}
-
-# As verbs and efa, as cxi, and what nobody but the interface speaks of.
 for words in local,virtual,allocated,key endpoint,allocated,key virtual,allocated local \
     local,endpoint,short; do
     strict $words "$build/test/net/remote"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bootstrap/bootstrap.h"
-#include "device/ofi/ofi.h"
+#include "device/ofi/first.h"
 #include "util/cpu.h"
 #include "util/log.h"
 
@@ -172,6 +172,8 @@ static struct ofi_link *link_of(struct ofi_slot *slot, const struct ofi_frame *f
     if (link == NULL || link->token_in != frame->token)
         return NULL;
     slot->last = link;
+    if (unlikely(!link->heard))
+        ofi_heard(link);
     return link;
 }
 

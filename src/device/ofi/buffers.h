@@ -36,4 +36,7 @@ struct ofi_buffer *ofi_buffer_get(struct ofi_link *link);
 /* From the link that got it. */
 void ofi_buffer_put(struct ofi_buffer *buffer);
 
+/* link.c: the provider has sent it, or will not. */
+void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int error);
+
 #endif

@@ -24,7 +24,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "bootstrap/bootstrap.h"
 #include "device/ofi/connection.h"
 #include "device/ofi/errors.h"
 #include "util/clock.h"

@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bootstrap/bootstrap.h"
 #include "device/ofi/buffers.h"
 #include "device/ofi/door.h"
 #include "device/ofi/errors.h"
+#include "device/ofi/first.h"
 #include "util/cpu.h"
 #include "util/log.h"
 #include "util/minmax.h"
@@ -128,6 +128,12 @@ void ofi_link_announce(struct ofi_link *link)
     slot->changing = slot->changing || link->unannounced;
 }
 
+/* Now that there is somebody to send to. */
+static enum link_state up(const struct ofi_link *link)
+{
+    return link->broken ? LINK_BROKEN : ofi_is_mute(link) ? LINK_MUTE : LINK_UP;
+}
+
 /* 0; -ENOMEM: the same again, when there is memory; or -EIO: it counts as dead. The reception sees
  * to that, and meanwhile the name may come once more: nothing is sent even if that is accepted. */
 int ofi_link_address(struct ofi_link *link, const struct ofi_name *name)
@@ -138,8 +144,10 @@ int ofi_link_address(struct ofi_link *link, const struct ofi_name *name)
     if (link->address == FI_ADDR_UNSPEC)
         count = fi_av_insert(link->slot->av, name->name, 1, &link->address, 0, NULL);
     ofi_leave(cancel);
-    if (count == 1)
+    if (count == 1) {
+        ofi_greet(link);
         return 0;
+    }
     link->address = FI_ADDR_UNSPEC;
     if (count == -FI_ENOMEM)
         return -ENOMEM;
@@ -147,6 +155,11 @@ int ofi_link_address(struct ofi_link *link, const struct ofi_name *name)
     link->broken = true;
     reception_cut(link->slot->device->reception, link->path.endpoint, link->life);
     return -EIO;
+}
+
+enum link_state ofi_link_next(const struct ofi_link *link)
+{
+    return link->dead ? LINK_DEAD : link->back && !link->behind ? up(link) : LINK_CLOSED;
 }
 
 /* The remote endpoint's name has come, perhaps not for the first time. As ofi_link_address. */
@@ -163,12 +176,14 @@ int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice)
     link->path.open_remote = name->heap;
     link->path.open_bytes = link->readable ? name->heap_bytes : 0;
     link->told = false;
+    link->mute_since = 0;
     link->back = link->leaving;
+    link->behind = false;
     if (link->back) {
         link->ended_back = notice->ended;
     } else {
         ofi_link_set_ended(link, notice->ended);
-        link->state = ofi_link_up(link);
+        link->state = up(link);
     }
     return 0;
 }
@@ -183,8 +198,7 @@ void ofi_link_leaves(struct ofi_link *link)
         link->leave_known = false;
     if (!link->dead) {
         atomic_store_explicit(&link->lives, link->ended + 1, memory_order_relaxed);
-        if (link->state == LINK_UP || link->state == LINK_BROKEN)
-            link->state = LINK_ENDED;
+        link->state = LINK_ENDED;
     }
     link->leaving = true;
     link->slot->changing = true;
@@ -233,7 +247,7 @@ bool ofi_link_live(struct ofi_link *link, uint32_t life)
     drop_held(link);
     link->state = LINK_NEW;
     link->leaving = link->leave_known = link->dead = link->told = link->back = false;
-    link->marked = link->broken = false;
+    link->marked = link->broken = link->heard = false;
     link->wanted = link->mark = link->lost = link->asked = 0;
     link->sent = link->sent_units = link->sent_read = 0;
     link->received = link->received_units = link->reported = 0;
@@ -313,6 +327,13 @@ static int provider_error(struct ofi_link *link, ssize_t error)
     return -EAGAIN;
 }
 
+/* A program may not advance again for long: what it has sent shall be on its way. */
+static inline void push(const struct ofi_slot *slot)
+{
+    if (unlikely(slot->device->provider.lazy))
+        fi_cq_read(slot->cq, NULL, 0);
+}
+
 static int send_buffer(struct ofi_link *link, struct ofi_buffer *buffer)
 {
     struct ofi_slot *slot = link->slot;
@@ -326,6 +347,7 @@ static int send_buffer(struct ofi_link *link, struct ofi_buffer *buffer)
     cancel = ofi_enter();
     error = fi_send(slot->ep, buffer->memory, buffer->bytes, buffer->descriptor, link->address,
                     &buffer->operation.context);
+    push(slot);
     ofi_leave(cancel);
     return error == 0 ? 0 : provider_error(link, error);
 }
@@ -419,6 +441,7 @@ static int send_injected(struct ofi_link *link, const struct packet *packet, siz
     write_frame(memory, link, packet);
     cancel = ofi_enter();
     error = fi_inject(slot->ep, memory, ofi_frame_bytes(body), link->address);
+    push(slot);
     ofi_leave(cancel);
     if (unlikely(error != 0))
         return refuse(link, provider_error(link, error));
@@ -450,7 +473,8 @@ static inline int am(struct ofi_link *link, const struct packet *packet)
             return -EPIPE;
         if (link->state == LINK_NEW)
             ofi_link_ask(link, slot->ended);
-        return refuse(link, -EAGAIN);
+        if (link->state != LINK_MUTE || !ofi_may_speak(link))
+            return refuse(link, -EAGAIN);
     }
     if (unlikely(link->sent_units - link->sent_read >= slot->credits ||
                  !list_empty(&link->backlog)))
@@ -512,7 +536,8 @@ bool ofi_link_report(struct ofi_link *link, bool ask)
     };
     struct ofi_buffer *buffer;
 
-    if (link->address == FI_ADDR_UNSPEC || link->state == LINK_DEAD || link->broken)
+    if (link->address == FI_ADDR_UNSPEC || link->state == LINK_DEAD || link->broken ||
+        ofi_is_mute(link))
         return true;
     if (sizeof(frame) <= slot->inject_max) {
         int cancel = ofi_enter();

@@ -40,9 +40,14 @@ static bool is_for_us(struct ofi_link *link, const struct ofi_notice *notice)
     return false;
 }
 
-/* Who is behind may send to us: it is told how much is read, and when we leave. */
+/* Who is behind may send to us: it is told how much is read, and when we leave. What comes from it
+ * does not end with its last life, which may still be leaving. */
 static int take_sender(struct ofi_link *link, const struct ofi_notice *notice)
 {
+    if (notice->kind != NOTICE_ANSWER && link->leaving) {
+        link->back = link->behind = true;
+        link->ended_back = notice->ended;
+    }
     if (notice->kind != NOTICE_NAME)
         return -EINVAL;
     link->announced = true;

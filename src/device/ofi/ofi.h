@@ -6,6 +6,7 @@
  *   provider.c    which libfabric provider, and why
  *   slot.c        one libfabric endpoint with its queues and buffers, for each context
  *   link.c        one remote endpoint: order, credits, sending
+ *   first.c       ... who speaks first over it
  *   buffers.c     what is sent from
  *   arrive.c      receiving
  *   port.c        completions, house-keeping
@@ -136,6 +137,7 @@ struct ofi_provider {
     bool multi_receive;
     bool remote; /* reads and writes memory of others */
     bool apart; /* ... by endpoints that packets do not use; hardware needs nobody to serve reads */
+    bool lazy;  /* what is sent stays here until the queue is looked at */
 };
 
 /* How to talk to a remote endpoint. */
@@ -235,7 +237,8 @@ struct ofi_slot {
     struct fid_ep *ep;                   /* of packets */
     struct fid_ep *rails[OFI_RAILS_MAX]; /* of remote reads and writes, since the first one */
     uint32_t rail_count, rail_next;
-    bool no_rails; /* they cannot be opened */
+    bool no_rails;      /* they cannot be opened */
+    bool multi_receive; /* a receive buffer takes many messages */
     struct ofi_name name;
     struct ofi_region all, receive_region;
     size_t packet_max, inject_max, receive_bytes;
@@ -310,6 +313,7 @@ struct ofi_port {
 enum link_state {
     LINK_NEW,    /* nobody has asked for its name */
     LINK_ASKED,  /* the reception is asking */
+    LINK_MUTE,   /* its name is known, but it has to speak first */
     LINK_UP,     /* packets can go */
     LINK_ENDED,  /* the remote context has ended: packets have to wait until `gone` has been said */
     LINK_BROKEN, /* packets could go, but the link is `broken` */
@@ -364,10 +368,13 @@ struct ofi_link {
     bool leaving;     /* has closed or died; `gone` is due when everything it sent is read */
     bool leave_known; /* ... which is leave_count packets */
     bool dead;
-    bool severing; /* connections of it may be left */
-    bool used;     /* a path was given out, so somebody wants to hear when it goes */
+    bool severing;       /* connections of it may be left */
+    bool heard;          /* in this life something has come, or was waited for long enough, ... */
+    uint64_t mute_since; /* ... ns: from then on; 0: nobody waits */
+    bool used;           /* a path was given out, so somebody wants to hear when it goes */
     bool told;   /* that it has gone, in this context's life: sends are refused until it is back */
-    bool back;   /* leaving, but its name has come anew: it was created again */
+    bool back;   /* leaving, but its name has come anew: it was created again, ... */
+    bool behind; /* ... in a life that nothing is sent to until it was asked for its name */
     bool broken; /* the provider failed to send, so packets may be missing in this life */
     bool announced;   /* it knows that we are there, in this context's life: was told, or asked, */
     bool unannounced; /* ... or has still to be told, there was no memory */
@@ -469,12 +476,6 @@ static inline void ofi_link_set_ended(struct ofi_link *link, uint32_t ended)
     atomic_store_explicit(&link->lives, ended, memory_order_relaxed);
 }
 
-/* Now that there is somebody to send to. */
-static inline enum link_state ofi_link_up(const struct ofi_link *link)
-{
-    return link->broken ? LINK_BROKEN : LINK_UP;
-}
-
 /* Of the life that leaves nothing is to come. Where it had left before we asked for it, what may
  * come late does not matter once it is back. */
 static inline bool ofi_link_has_left(const struct ofi_link *link)
@@ -500,7 +501,8 @@ void ofi_provider_explain(const struct ofi_device *device, device_explain_functi
 int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **slot);
 void ofi_slot_free(struct ofi_slot *slot);
 void ofi_slot_edges(struct ofi_slot *slot);
-bool ofi_rails_open(struct ofi_slot *slot); /* true: rail_count is not 0 from then on */
+bool ofi_rails_are_apart(const struct ofi_slot *slot); /* all of them from that of packets */
+bool ofi_rails_open(struct ofi_slot *slot);            /* true: rail_count is not 0 from then on */
 void ofi_rails_close(struct ofi_slot *slot);
 int ofi_slot_post(struct ofi_slot *slot, struct ofi_receive *receive);
 
@@ -512,19 +514,17 @@ int ofi_link_address(struct ofi_link *link, const struct ofi_name *name);
 int ofi_link_named(struct ofi_link *link, const struct ofi_notice *notice);
 void ofi_link_announce(struct ofi_link *link);
 void ofi_link_leaves(struct ofi_link *link);
+enum link_state ofi_link_next(const struct ofi_link *link); /* when it has left */
 void ofi_link_free(struct ofi_link *link);
 void ofi_link_forget(struct ofi_link *link); /* drop what cannot be sent any more */
 int ofi_link_backlog(struct ofi_link *link);
 void ofi_link_flush(struct ofi_link *link); /* send what has gathered */
 void ofi_links_flush(struct ofi_slot *slot);
 bool ofi_link_report(struct ofi_link *link, bool ask);
-/* Begin a life, see reception.h. False: not yet, the last one has to end. */
-bool ofi_link_live(struct ofi_link *link, uint32_t life);
-void ofi_buffer_done(struct ofi_slot *slot, struct ofi_operation *operation, int error);
+bool ofi_link_live(struct ofi_link *link, uint32_t life); /* begin it; false: not yet */
 
 /* arrive.c: a message has come; returns how many packets were taken. */
 int ofi_take_message(struct ofi_slot *slot, char *at, size_t bytes);
-
 int ofi_take_again(struct ofi_slot *slot); /* what could not be taken before; how many were */
 int ofi_take_stuck(struct ofi_slot *slot); /* the rest of the message in the stash */
 void ofi_take_rest(struct ofi_slot *slot); /* behind a packet whose delivery never returns */

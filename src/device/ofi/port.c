@@ -3,9 +3,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "bootstrap/bootstrap.h"
 #include "device/ofi/buffers.h"
 #include "device/ofi/door.h"
 #include "util/clock.h"
@@ -49,13 +47,13 @@ static bool is_receive(const struct ofi_slot *slot, const void *context)
 /* All of a message has been taken. */
 static void end_receive(struct ofi_slot *slot, const struct fi_cq_data_entry *entry)
 {
-    if (!slot->device->provider.multi_receive || (entry->flags & FI_MULTI_RECV) != 0)
+    if (!slot->multi_receive || (entry->flags & FI_MULTI_RECV) != 0)
         ofi_slot_post(slot, entry->op_context);
 }
 
 static int take_completion(struct ofi_slot *slot, const struct fi_cq_data_entry *entry)
 {
-    bool multi = slot->device->provider.multi_receive;
+    bool multi = slot->multi_receive;
     int count = 0;
 
     if (is_receive(slot, entry->op_context)) {
@@ -336,7 +334,7 @@ static void end_link(struct ofi_link *link)
                  link->leave_count, link->received);
     link->path.closed = link->packets.closed = true;
     link->leaving = link->dead;
-    link->state = link->dead ? LINK_DEAD : link->back ? ofi_link_up(link) : LINK_CLOSED;
+    link->state = ofi_link_next(link);
     link->told = link->used && !link->back;
     ofi_link_set_ended(link, ofi_link_ended(link));
     link->used = link->back = false;
@@ -565,7 +563,7 @@ int ofi_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
         return -EPIPE;
     /* Whoever left before anybody was interested may be back: the answer will tell. */
     if (!link->used && link->leaving && !link->dead) {
-        link->state = link->back ? ofi_link_up(link) : LINK_CLOSED;
+        link->state = ofi_link_next(link);
         ofi_link_set_ended(link, ofi_link_ended(link));
         link->leaving = link->back = false;
     }

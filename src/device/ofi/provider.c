@@ -388,6 +388,7 @@ int ofi_provider_choose(struct ofi_device *device, char *why, size_t size)
     if (best != NULL) {
         provider->info = fi_dupinfo(best);
         provider->multi_receive = can_multi_receive(best, step);
+        provider->lazy = strcmp(best->fabric_attr->prov_name, "sockets") == 0;
         provider->remote = can_rma(best, step) && option_choice(OPT_OFI_RMA) != RMA_NEVER;
         provider->apart = is_over_sockets(best);
     }

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "device/ofi/errors.h"
-#include "device/ofi/ofi.h"
+#include "device/ofi/first.h"
 #include "util/clock.h"
 #include "util/cpu.h"
 #include "util/log.h"
@@ -182,6 +182,8 @@ static void finish(struct ofi_slot *slot, struct remote *remote)
         race_end(remote->race, remote->race_ticket, clock_ticks(), remote->bytes);
         remote->race = NULL;
     }
+    if (transfer != NULL && error == 0)
+        slot->port->port.params.counters[DEVICE_COPIED] += remote->bytes;
     remote_free(slot, remote);
     if (transfer == NULL)
         return;
@@ -295,14 +297,18 @@ static int start(struct ofi_link *link, const struct remote_access *access, uint
     remote->error = error == 0 ? 0 : -EIO;
     slot->remotes_open++;
     list_push_back(&slot->remotes, &remote->link);
-    slot->port->port.params.counters[DEVICE_COPIED] += access->bytes;
     return -EINPROGRESS;
 }
 
-/* Memory belongs to the task, not to a life of its context. */
-static bool may_access(const struct ofi_link *link)
+/* Memory belongs to the task, not to a life of its context. Where endpoints are for accesses alone
+ * nobody connects to them. */
+static bool may_access(struct ofi_link *link)
 {
-    return !link->dead && (link->state == LINK_UP || link->state == LINK_ENDED);
+    if (link->dead)
+        return false;
+    if (unlikely(link->state == LINK_MUTE))
+        return ofi_rails_are_apart(link->slot) || ofi_may_speak(link);
+    return link->state == LINK_UP || link->state == LINK_ENDED;
 }
 
 int ofi_get(struct path *path, void *local, uint64_t remote, size_t bytes, size_t *moved,

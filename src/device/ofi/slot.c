@@ -160,24 +160,33 @@ static int open_one(struct ofi_slot *slot, uint32_t number, struct fid_ep **ep)
     return failed(call, error);
 }
 
+/* Memory is bound to one endpoint and cannot be used through another. */
+static bool has_one_rail(const struct ofi_slot *slot)
+{
+    const int bound = FI_MR_LOCAL | FI_MR_ENDPOINT;
+
+    return (slot->device->provider.info->domain_attr->mr_mode & bound) == bound;
+}
+
+bool ofi_rails_are_apart(const struct ofi_slot *slot)
+{
+    return slot->device->provider.apart && !has_one_rail(slot);
+}
+
 /*
  * The endpoints of remote reads and writes: others, whose names nobody has to know, unless they
- * are costly, or memory is bound to one endpoint and cannot be used through another. Where they
- * cannot be had packets have to do, in this life of the context: from that of packets nothing could
- * be taken back.
+ * are costly, or there can be but one. Where they cannot be had packets have to do, in this life of
+ * the context: from that of packets nothing could be taken back.
  */
 bool ofi_rails_open(struct ofi_slot *slot)
 {
-    const int bound = FI_MR_LOCAL | FI_MR_ENDPOINT;
-    const struct ofi_provider *provider = &slot->device->provider;
-    bool one = (provider->info->domain_attr->mr_mode & bound) == bound;
-    uint32_t count = one ? 1 : (uint32_t)option_int(OPT_OFI_RAILS);
+    uint32_t count = has_one_rail(slot) ? 1 : (uint32_t)option_int(OPT_OFI_RAILS);
     int cancel;
 
     if (slot->no_rails)
         return false;
     cancel = ofi_enter();
-    if (one || !provider->apart)
+    if (!ofi_rails_are_apart(slot))
         slot->rails[slot->rail_count++] = slot->ep;
     while (slot->rail_count < count &&
            open_one(slot, slot->rail_count + 1, &slot->rails[slot->rail_count]) == 0)
@@ -225,6 +234,24 @@ static int open_endpoint(struct ofi_slot *slot)
 
 /* ---- buffers ---- */
 
+/*
+ * A buffer takes many messages where the provider gives it back before what is left of it is too
+ * little for the next one, which it would cut short. After fi_enable: the shm provider crashes when
+ * it is told before.
+ */
+static bool takes_many(const struct ofi_slot *slot)
+{
+    int error;
+
+    if (!slot->device->provider.multi_receive)
+        return false;
+    error = fi_setopt(&slot->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &slot->message_max,
+                      sizeof(slot->message_max));
+    if (error != 0)
+        log_info("ofi: a buffer for each message: FI_OPT_MIN_MULTI_RECV: %s", fi_strerror(-error));
+    return error == 0;
+}
+
 int ofi_slot_post(struct ofi_slot *slot, struct ofi_receive *receive)
 {
     struct iovec vector = {.iov_base = receive->memory, .iov_len = slot->receive_bytes};
@@ -237,8 +264,7 @@ int ofi_slot_post(struct ofi_slot *slot, struct ofi_receive *receive)
         .context = &receive->context,
     };
     int cancel = ofi_enter();
-    ssize_t error =
-        fi_recvmsg(slot->ep, &message, slot->device->provider.multi_receive ? FI_MULTI_RECV : 0);
+    ssize_t error = fi_recvmsg(slot->ep, &message, slot->multi_receive ? FI_MULTI_RECV : 0);
 
     ofi_leave(cancel);
     receive->posted = error == 0;
@@ -247,7 +273,7 @@ int ofi_slot_post(struct ofi_slot *slot, struct ofi_receive *receive)
 
 static int make_receives(struct ofi_slot *slot)
 {
-    bool multi = slot->device->provider.multi_receive;
+    bool multi = slot->multi_receive;
     uint32_t buffers = (uint32_t)option_int(OPT_OFI_RECEIVE_BUFFERS);
 
     slot->receive_count = multi ? buffers : buffers * PACKETS_PER_BUFFER;
@@ -286,10 +312,6 @@ static int post_all(struct ofi_slot *slot)
 {
     int error = 0;
 
-    /* After fi_enable: the shm provider crashes when it comes before. */
-    if (slot->device->provider.multi_receive)
-        fi_setopt(&slot->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &slot->message_max,
-                  sizeof(slot->message_max));
     for (uint32_t i = 0; i < slot->receive_count && error == 0; i++) {
         error = ofi_slot_post(slot, &slot->receives[i]);
         if (error == -EAGAIN && i != 0)
@@ -351,6 +373,7 @@ int ofi_slot_new(struct ofi_device *device, uint32_t offset, struct ofi_slot **o
     list_init(&slot->spare);
     list_init(&slot->notices);
     error = open_endpoint(slot);
+    slot->multi_receive = error == 0 && takes_many(slot);
     if (error == 0)
         error = make_receives(slot);
     if (error == 0)
