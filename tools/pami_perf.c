@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include <pami/pami.h>
-#include <pami/pamix.h>
 
 #include "util/option.h"
 

@@ -104,7 +104,6 @@ static void explain_launcher(void)
         const char *variable, *launcher, *advice;
     } hints[] = {
         {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun", "libpmix installed, or with pamirun,"},
-        {"PMI_PORT", "a launcher that offers PMI by a TCP port", "its mode with PMI_FD"},
         {"SLURM_PROCID", "Slurm", "srun --mpi=pmix or pmi2"},
         {"PMIX_NAMESPACE", "a PMIx launcher", "libpmix installed, or with pamirun,"},
     };

@@ -15,7 +15,6 @@
 
 #include "client/client.h"
 #include "coll/ask.h"
-#include "coll/coll.h"
 #include "context/advance.h"
 #include "device/sim/network.h"
 #include "p2p/p2p.h"

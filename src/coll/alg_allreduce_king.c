@@ -12,7 +12,6 @@
  */
 #include "coll/algorithm.h"
 #include "coll/build.h"
-#include "coll/tree.h"
 
 #define STEPS (2 * PHASE_LOCALS) /* combinations in one phase */
 

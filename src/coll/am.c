@@ -13,7 +13,6 @@
 #include "type/type.h"
 #include "util/error.h"
 #include "util/log.h"
-#include "util/option.h"
 
 /* ---- a member's part ---- */
 

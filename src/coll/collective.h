@@ -15,7 +15,6 @@
 
 #include <pami/pami.h>
 
-#include "coll/schedule.h"
 #include "geometry/geometry.h"
 #include "p2p/message.h"
 #include "type/type.h"

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "coll/algorithm.h"
 #include "coll/shared/shared.h"
 #include "coll/user.h"
 #include "util/error.h"

@@ -18,7 +18,6 @@
 
 #include "context/context.h"
 #include "geometry/geometry.h"
-#include "p2p/message.h"
 #include "util/list.h"
 #include "util/pool.h"
 

@@ -29,7 +29,6 @@
 
 #include <pami/pami.h>
 
-#include "context/context.h"
 #include "geometry/geometry.h"
 
 struct machine;

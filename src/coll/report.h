@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "coll/algorithm.h"
 #include "context/context.h"
 
 /* One call of `print` for each algorithm that has run here, and for what else was counted. */

@@ -11,7 +11,6 @@
 #define LIBPAMI_COLL_SELECT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "coll/algorithm.h"

@@ -7,7 +7,6 @@
 #ifndef LIBPAMI_COLL_TREE_H
 #define LIBPAMI_COLL_TREE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "coll/schedule.h"

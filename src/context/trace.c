@@ -14,6 +14,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "context/context.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/option.h"
 

@@ -12,10 +12,7 @@
 #ifndef LIBPAMI_CONTEXT_TRACE_H
 #define LIBPAMI_CONTEXT_TRACE_H
 
-#include <stddef.h>
 #include <stdint.h>
-
-#include "util/clock.h"
 
 struct context;
 

@@ -33,7 +33,6 @@
 
 #include "context/context.h"
 #include "geometry/topology.h"
-#include "util/hash.h"
 #include "util/list.h"
 
 struct geometry;

@@ -4,6 +4,7 @@
 #include "geometry/neighbour.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

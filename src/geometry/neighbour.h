@@ -9,7 +9,6 @@
 #ifndef LIBPAMI_GEOMETRY_NEIGHBOUR_H
 #define LIBPAMI_GEOMETRY_NEIGHBOUR_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "util/hash.h"

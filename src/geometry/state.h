@@ -13,6 +13,7 @@
 
 #include "geometry/geometry.h"
 #include "p2p/message.h"
+#include "util/hash.h"
 
 /* The world's identity, for each context offset another one; all others have a task's number in
  * their upper bits and begin behind these in the lower ones. */

@@ -10,7 +10,6 @@
 #define LIBPAMI_GEOMETRY_TOPOLOGY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define TOPOLOGY_NO_RANK UINT32_MAX

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "p2p/p2p.h"
+#include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/minmax.h"

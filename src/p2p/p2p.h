@@ -41,7 +41,6 @@
 #include "util/list.h"
 #include "util/pool.h"
 #include "util/probe.h"
-#include "util/race.h"
 
 /* No message and no transfer is larger: sums of sizes below this cannot overflow. */
 #define MESSAGE_BYTES_MAX ((size_t)1 << 62)

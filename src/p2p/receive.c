@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "p2p/p2p.h"
+#include "util/clock.h"
 #include "util/error.h"
+#include "util/race.h"
 
 struct receive *receive_new(struct p2p *p2p, struct peer *peer, const struct packet_header *head,
                             const struct message_meta *meta, bool keep_header)

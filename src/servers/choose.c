@@ -3,6 +3,7 @@
  */
 #include "servers/model.h"
 #include "servers/plain.h"
+#include "util/clock.h"
 #include "util/hash.h"
 
 static unsigned operation_bit(enum request_kind kind)

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "servers/servers.h"
+#include "util/clock.h"
 
 #define WINDOW 16u /* requests, and some for each that is outstanding */
 #define WINDOW_MOST 4096u

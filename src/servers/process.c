@@ -15,10 +15,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
-#include "client/async.h"
 #include "client/client.h"
 #include "p2p/message.h"
 #include "servers/protocol.h"

@@ -34,7 +34,6 @@
 #include "p2p/message.h"
 #include "p2p/mover.h"
 #include "servers/ring.h"
-#include "util/clock.h"
 #include "util/list.h"
 #include "util/pool.h"
 

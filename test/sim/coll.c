@@ -10,6 +10,7 @@
  * Run: args="--seeds 400" timeout=120
  * Run: args="--seeds 300 --seed 5300" env="PAMI_RNDV_BYTES=64 PAMI_COLL_SEGMENT=256" timeout=120
  * Run: args="--seeds 600 --seed 600700" timeout=120
+ * Run: args="--seeds 100 --seed 107000" timeout=120
  * Run: args="--seeds 300 --seed 7000" env="PAMI_COLL_LEVELS=node:2,package:2,core:2" timeout=120
  * Run: args="--seeds 300 --seed 8000" env="PAMI_COLL_LEVELS=cache:3 PAMI_COLL_LEADERS=first"
  * Run: args="--seeds 200 --seed 9000" env="PAMI_COLL_SLICES=1" timeout=120

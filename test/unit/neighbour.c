@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <stdbool.h>
 
 #include "geometry/neighbour.h"
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "servers/servers.h"
+#include "util/clock.h"
 
 struct world {
     struct learner learner;

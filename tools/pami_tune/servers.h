@@ -5,7 +5,6 @@
 #define PAMI_TUNE_SERVERS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "start.h"
 

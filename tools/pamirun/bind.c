@@ -9,7 +9,6 @@
 #include <hwloc.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "say.h"
 

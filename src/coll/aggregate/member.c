@@ -7,8 +7,6 @@
 #include "coll/coll.h"
 #include "coll/engine.h"
 #include "coll/gone.h"
-#include "geometry/state.h"
-#include "p2p/message.h"
 #include "util/error.h"
 
 struct aggregate_wire aggregate_wire_of(const struct aggregate_member *member,

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "coll/coll.h"
 #include "coll/gone.h"
 #include "coll/shared/shared.h"
 #include "p2p/message.h"

@@ -44,7 +44,6 @@
 #include "util/gauge.h"
 #include "util/list.h"
 #include "util/pool.h"
-#include "util/race.h"
 
 /*
  * Slices that there is room for; those that are not used are address space only. In a crowded arena

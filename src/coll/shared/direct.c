@@ -38,6 +38,7 @@
 #include "p2p/message.h"
 #include "util/clock.h"
 #include "util/probe.h"
+#include "util/race.h"
 #include "util/yield.h"
 
 /* Classes of sizes that race. */

@@ -2,7 +2,7 @@
  * How far members have come in an arena: what each says in its line of what is done. Whoever wants
  * to use a slice, or a buffer, again waits for all of them.
  */
-#include "coll/shared/shared.h"
+#include "coll/shared/arena.h"
 #include "util/cpu.h"
 
 struct arena_position arena_done_of(struct arena *arena, uint32_t member,

@@ -3,7 +3,6 @@
  * it starts, and with them their ticks, while a machine has one run at a time. What comes after
  * such a tick waits in its arena until the run has been handed out, or will not be; see arena.h.
  */
-#include "coll/coll.h"
 #include "coll/shared/shared.h"
 
 /* Behind those before it: holds begin, and go on, behind most others. */

@@ -5,7 +5,6 @@
  * looked at again in the next pass: each look costs one line that its writer has not changed.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "coll/shared/tick.h"
 

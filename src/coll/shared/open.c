@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/coll.h"
-#include "coll/shared/shared.h"
+#include "coll/shared/arena.h"
 #include "p2p/message.h"
 #include "util/log.h"
 

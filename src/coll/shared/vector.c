@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "coll/shared/tick.h"
+#include "coll/shared/shared.h"
 #include "util/minmax.h"
 
 /*

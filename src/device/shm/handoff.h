@@ -6,7 +6,6 @@
 #ifndef LIBPAMI_DEVICE_SHM_HANDOFF_H
 #define LIBPAMI_DEVICE_SHM_HANDOFF_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* Listen under an abstract name. The socket, or negative errno (-EADDRINUSE: taken). */

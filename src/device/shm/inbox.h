@@ -34,7 +34,6 @@
 
 #include "device/packet.h"
 #include "util/cpu.h"
-#include "util/tsan.h"
 
 #define SLOT_BYTES 128u
 #define SLOT_INLINE (SLOT_BYTES - 8u - (uint32_t)sizeof(struct packet_header))

@@ -29,7 +29,6 @@
 #ifndef LIBPAMI_DEVICE_SHM_JOINT_H
 #define LIBPAMI_DEVICE_SHM_JOINT_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

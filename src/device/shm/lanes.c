@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "device/shm/shm.h"
+#include "util/tsan.h"
 
 /* ---- opening and closing ---- */
 

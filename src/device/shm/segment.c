@@ -2,8 +2,7 @@
  * Making, joining and mapping the node segment. See segment.h for what is in it.
  *
  * Two fences: after the first the maker listens, after the second everybody's page of facts is
- * there. Between them each task needs one connection, so nothing grows with the square of the
- * tasks.
+ * there. Between them each task needs one connection: nothing grows with the tasks' square.
  */
 #include "device/shm/segment.h"
 
@@ -23,6 +22,7 @@
 #include "bootstrap/bootstrap.h"
 #include "device/shm/chunk.h"
 #include "device/shm/handoff.h"
+#include "device/shm/joint.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/minmax.h"

@@ -14,14 +14,12 @@
 #define LIBPAMI_DEVICE_SHM_SEGMENT_H
 
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "device/device.h"
 #include "device/shm/inbox.h"
-#include "device/shm/joint.h"
 #include "device/shm/lane.h"
 
 #define SEGMENT_PAGE 4096u

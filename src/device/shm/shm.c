@@ -11,13 +11,11 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
 #include "device/network.h"
-#include "util/option.h"
 
 /* Relative costs for reach. */
 #define COST_LOCAL 1
