@@ -13,7 +13,8 @@ enum {
     ID = 1,
     ARRIVAL = 2,
     BARRIERS = 300,
-    TRIES = 3, /* a busy machine may spoil one */
+    ECHOES = 20, /* at least, of each task while one is late */
+    TRIES = 3,   /* a busy machine may spoil one */
     LATE_MS = 1000,
     ALLOWED_MS = 200
 };
@@ -59,8 +60,8 @@ static void tell_all(size_t id, double value)
                             NULL, 0);
 }
 
-/* Everybody but the late one plays with its neighbours until it comes. */
-static void play(size_t late)
+/* Everybody but the late one plays with its neighbours until it comes. False: not enough. */
+static bool play(size_t late)
 {
     double until = test_now() + LATE_MS * 1e-3 * 0.7;
     size_t partner = (job.task + 1) % job.tasks, rounds = 0, target;
@@ -73,13 +74,17 @@ static void play(size_t late)
         WAIT(&job, echoes == target);
         rounds++;
     }
-    if (partner != job.task && rounds < 20)
-        FAIL("only %zu echoes while task %zu was late", rounds, late);
+    if (partner != job.task && rounds < ECHOES)
+        fprintf(stderr, "only %zu echoes of task %ld while task %zu was late\n", rounds, test_task,
+                late);
+    return partner == job.task || rounds >= ECHOES;
 }
 
-/* Seconds from the late one's arrival until the last task has left the barrier. */
+/* Seconds from the late one's arrival until the last task has left the barrier; too many where the
+ * others did not play. */
 static double one_try(size_t late)
 {
+    bool played = true;
     double left;
 
     job_barrier(&job);
@@ -88,14 +93,14 @@ static double one_try(size_t late)
     if (job.task == late)
         test_sleep(LATE_MS * 1e-3);
     else
-        play(late);
+        played = play(late);
     if (job.task == late)
         tell_all(ARRIVAL, test_now());
     job_barrier(&job);
     left = test_now();
     WAIT(&job, arrival != 0);
     job_barrier(&job);
-    tell_all(ARRIVAL + 1, left - arrival);
+    tell_all(ARRIVAL + 1, played ? left - arrival : test_limit());
     WAIT(&job, values == job.tasks);
     job_barrier(&job);
     return worst;
