@@ -436,11 +436,11 @@ static struct send *answer_new(struct p2p *p2p, struct peer *peer)
 }
 
 /* Send a bare answer now or queue it; false: it is lost. */
-static bool answer(struct p2p *p2p, struct peer *peer, const struct send *what)
+static bool answer(struct p2p *p2p, struct peer *peer, const struct packet *packet)
 {
     struct send *send;
 
-    if (likely(list_empty(&peer->queue)) && answer_packet(p2p, peer->path, what) == 0)
+    if (likely(list_empty(&peer->queue)) && peer->path->am(peer->path, packet) == 0)
         return true;
     send = answer_new(p2p, peer);
     if (send == NULL) {
@@ -448,20 +448,20 @@ static bool answer(struct p2p *p2p, struct peer *peer, const struct send *what)
         return false;
     }
     send->op.next_life = false;
-    send->protocol = what->protocol;
-    send->dispatch = what->dispatch;
-    send->target = what->target;
-    send->clear = what->clear;
+    send->protocol = packet->head.protocol;
+    send->dispatch = packet->head.dispatch;
+    send->target = packet->head.aux;
+    if (packet->meta != NULL)
+        memcpy(&send->clear, packet->meta, (size_t)packet->head.meta_words * 8);
     operation_enqueue(p2p, &send->op);
     return true;
 }
 
 void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result_t result)
 {
-    const struct send ack = {
-        .protocol = PROTOCOL_ACK,
-        .dispatch = (uint16_t)result,
-        .target = handle,
+    const struct packet ack = {
+        .head = packet_header_short(PROTOCOL_ACK, (uint16_t)result, 0, 0, p2p->context->endpoint,
+                                    handle),
     };
 
     if (!peer->gone)
@@ -470,19 +470,27 @@ void p2p_answer(struct p2p *p2p, struct peer *peer, uint32_t handle, pami_result
 
 void p2p_answer_old(struct p2p *p2p, struct peer *peer, uint32_t handle, uint64_t old)
 {
-    struct send reply = {.protocol = PROTOCOL_RMW_REPLY, .target = handle};
+    const struct packet reply = {
+        .head = {.protocol = PROTOCOL_RMW_REPLY,
+                 .meta_words = sizeof(old) / 8,
+                 .origin = p2p->context->endpoint,
+                 .aux = handle},
+        .meta = &old,
+    };
 
-    reply.old = old;
     if (!peer->gone)
         answer(p2p, peer, &reply);
 }
 
 bool p2p_clear(struct p2p *p2p, struct receive *receive)
 {
-    const struct send clear = {
-        .protocol = PROTOCOL_CLEAR,
-        .target = receive->answer,
-        .clear = {.receive = receive->handle, .offset = receive->data_got},
+    const struct clear_meta meta = {.receive = receive->handle, .offset = receive->data_got};
+    const struct packet clear = {
+        .head = {.protocol = PROTOCOL_CLEAR,
+                 .meta_words = sizeof(meta) / 8,
+                 .origin = p2p->context->endpoint,
+                 .aux = receive->answer},
+        .meta = &meta,
     };
 
     return answer(p2p, receive->peer, &clear);
@@ -491,7 +499,10 @@ bool p2p_clear(struct p2p *p2p, struct receive *receive)
 /* A peer that had gone is back: whatever it has the beginning of will not be completed. */
 void p2p_reset(struct p2p *p2p, struct peer *peer)
 {
-    const struct send reset = {.protocol = PROTOCOL_RESET, .target = peer->path->port->life};
+    const struct packet reset = {
+        .head = packet_header_short(PROTOCOL_RESET, 0, 0, 0, p2p->context->endpoint,
+                                    peer->path->port->life),
+    };
 
     answer(p2p, peer, &reset);
 }

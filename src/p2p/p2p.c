@@ -153,12 +153,17 @@ bool p2p_is_valid(const struct client_core *core, uint32_t endpoint)
            endpoint_offset(endpoint) < core->contexts_max;
 }
 
-/* Its path leads to a new incarnation. */
-static void come_back(struct p2p *p2p, struct peer *peer)
+/* One that has gone: if there is a path again, it leads to a new incarnation. */
+static int peer_reopen(struct p2p *p2p, struct peer *peer, unsigned how)
 {
+    int error = open_path(p2p, peer->endpoint, how, &peer->path);
+
+    if (error != 0)
+        return error;
     peer->packet_path = NULL;
     peer->gone = peer->ended = peer->turned = false;
     p2p_reset(p2p, peer);
+    return 0;
 }
 
 struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, unsigned how, int *error)
@@ -171,10 +176,9 @@ struct peer *peer_open(struct p2p *p2p, uint32_t endpoint, unsigned how, int *er
             return NULL;
         peer = peer_new(p2p, endpoint, how, error);
     } else if (peer->gone) {
-        *error = open_path(p2p, endpoint, how, &peer->path);
+        *error = peer_reopen(p2p, peer, how);
         if (*error != 0)
             return NULL;
-        come_back(p2p, peer);
     }
     if (peer != NULL)
         p2p->last = peer;
@@ -189,11 +193,8 @@ struct peer *peer_of_origin(struct p2p *p2p, uint32_t endpoint, int *error)
         return peer;
     if (peer == NULL)
         return peer_new(p2p, endpoint, PATH_EVEN_CLOSED | PATH_HEARD, error);
-    *error = open_path(p2p, endpoint, PATH_EVEN_CLOSED | PATH_HEARD, &peer->path);
-    if (*error != 0)
-        return NULL;
-    come_back(p2p, peer);
-    return peer;
+    *error = peer_reopen(p2p, peer, PATH_EVEN_CLOSED | PATH_HEARD);
+    return *error == 0 ? peer : NULL;
 }
 
 pami_result_t p2p_no_peer(const char *function, uint32_t endpoint, const struct p2p *p2p, int error)
@@ -260,11 +261,9 @@ static void operation_gone(struct p2p *p2p, struct operation *operation)
 static void operations_resume(struct p2p *p2p, struct peer *peer, struct list *operations)
 {
     struct list *item;
-    int error = list_empty(operations) ? -EPIPE : open_path(p2p, peer->endpoint, 0, &peer->path);
+    int error = list_empty(operations) ? -EPIPE : peer_reopen(p2p, peer, 0);
 
-    if (error == 0)
-        come_back(p2p, peer);
-    else
+    if (error != 0)
         fence_messages_lost(peer);
     while ((item = list_pop_front(operations)) != NULL) {
         struct operation *operation = list_entry(item, struct operation, link);

@@ -11,7 +11,9 @@
  *   rendezvous.c  data that is pulled by the receiver or pushed on its request
  *   message.c     messages of the library's own
  *   operation.c   the queue of a peer
+ *   handle.c      names for what is to be answered
  *   rma*.c        one-sided transfers, see rma.h
+ *   rmw.c         atomic operations
  *   fence.c       fences
  *   p2p.c         attaching to a context, peers that go, draining
  *
@@ -207,7 +209,7 @@ struct p2p {
     struct list released;      /* dispatch rows whose held messages may be delivered */
     struct list copies;        /* one-sided transfers that go on by themselves */
     size_t copy_count;         /* of those */
-    struct retry retry;        /* on the context's list while one of these four is not empty */
+    struct retry retry;        /* on the context's list while one of these has something to do */
     struct list moving;        /* one-sided transfers that the device is busy with */
     struct pool rmas, serves;
     struct rma_batch *batch; /* NULL until needed */

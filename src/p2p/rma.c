@@ -14,10 +14,10 @@
 #include "util/error.h"
 #include "util/move.h"
 
-/* ---- the end of a transfer ---- */
-
 /* Gets from a heap that the network reads are not short from here on. */
 #define READ_LEAST 4096u
+
+/* ---- the end of a transfer ---- */
 
 /* Puts that waited for one that has ended. */
 static void puts_continue(struct p2p *p2p, struct peer *peer)
@@ -476,10 +476,8 @@ static void begin(struct p2p *p2p, struct rma *rma)
         return;
     }
     rma_step(p2p, rma, &moved);
-    if (!list_empty(&p2p->copies)) {
+    if (!list_empty(&p2p->copies))
         p2p->context->busy = true;
-        p2p_retry_later(p2p);
-    }
 }
 
 /* Every transfer but those of the short cuts, and all errors. */

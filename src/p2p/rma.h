@@ -10,8 +10,9 @@
  *   rma_target.c   the target's side: memory that a packet names is touched by the kernel only
  *   memregion.c    regions, and the calls that use them
  *
- * A transfer goes one of three ways, tried in this order: through a mapping of the target's shared
- * heap, by single copy, by packets. One that cannot go on by single copy changes to packets.
+ * A transfer goes one of four ways: through a mapping of the target's shared heap; by the device's
+ * remote accesses, between regions or after a question; by single copy; by packets. One that cannot
+ * go on by the second or third, which are RMA_COPY, changes to packets.
  *
  * Plain puts to one endpoint become visible in the order of the calls: only one at a time moves by
  * itself, packets follow packets, and whatever would overtake waits in peer->puts_waiting. Those

@@ -308,27 +308,6 @@ void rmw_handle_reply(struct context *context, const struct packet_header *head,
 
 /* ---- the target ---- */
 
-static int send_reply(struct p2p *p2p, struct path *path, uint32_t target, uint64_t old)
-{
-    const struct packet packet = {
-        .head = {.protocol = PROTOCOL_RMW_REPLY,
-                 .meta_words = 1,
-                 .origin = p2p->context->endpoint,
-                 .aux = target},
-        .meta = &old,
-    };
-
-    return path->am(path, &packet);
-}
-
-/* The operation has been done, so its answer must not be lost: it has memory, as all answers do. */
-static void answer(struct p2p *p2p, struct peer *peer, uint32_t target, uint64_t old)
-{
-    if (likely(list_empty(&peer->queue)) && send_reply(p2p, peer->path, target, old) == 0)
-        return;
-    p2p_answer_old(p2p, peer, target, old);
-}
-
 /*
  * May the word be accessed for this? Variables of the program always may. Any other page that was
  * found writable is not asked about again while nothing of the program can have run on this thread
@@ -381,7 +360,7 @@ void rmw_handle(struct context *context, const struct packet_header *head, void 
     old = atomic_apply(word, &meta.request);
     context->counters[COUNTER_RMW_SERVED]++;
     if (meta.request.operation & PAMI_ATOMIC_FETCH)
-        answer(p2p, peer, head->aux, old);
+        p2p_answer_old(p2p, peer, head->aux, old); /* not lost: it has been done */
     else
         p2p_answer(p2p, peer, head->aux, PAMI_SUCCESS);
 }
