@@ -29,8 +29,7 @@
 #include "util/log.h"
 #include "util/option.h"
 
-/* Between two looks at who has died: a look costs a system call, and a death shall be noticed soon.
- * */
+/* Between two looks at who has died: a look costs a system call, and a death is noticed soon. */
 #define TEND_INTERVAL_US 10000.0
 
 static pthread_mutex_t clients_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -163,7 +162,6 @@ static struct keep kept = KEEP_OF(struct client);
 
 static void client_free(struct client *client)
 {
-    client->magic = 0;
     if (client->core.simulated)
         free(client);
     else
@@ -176,7 +174,6 @@ static struct client *client_new(const char *name, struct bootstrap *bootstrap, 
 
     if (client == NULL)
         return NULL;
-    client->magic = CLIENT_MAGIC;
     pthread_mutex_init(&client->async_lock, NULL);
     client->pid = getpid();
     list_init(&client->link);
@@ -262,7 +259,6 @@ void client_destroy(struct client *client)
     pthread_mutex_unlock(&clients_lock);
     if (client->pid != getpid()) {
         client_destroy_contexts(client);
-        client->magic = 0;
         return;
     }
     for (size_t i = 0; i < client->core.device_count; i++)

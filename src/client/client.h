@@ -16,7 +16,6 @@
 #include "context/context.h"
 #include "util/list.h"
 
-#define CLIENT_MAGIC UINT64_C(0x70616d69636c6e74)
 #define PROCESSOR_NAME_MAX 128
 
 /* Where a client gets its time from; a simulated one has its own. */
@@ -26,7 +25,6 @@ struct client_clock {
 };
 
 struct client {
-    uint64_t magic;
     struct client_core core;
     struct list link; /* in the list of live clients */
     char key[64];     /* name and instance, equal on all tasks */

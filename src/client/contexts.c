@@ -188,7 +188,6 @@ static bool take_over(struct context *context)
 void client_leave(struct client *client)
 {
     double seconds = option_seconds(OPT_DRAIN_TIMEOUT);
-
     struct context *ours[ENDPOINT_OFFSETS_MAX];
     size_t count = 0;
 

@@ -28,8 +28,7 @@ struct symbol {
 
 /* Of the whole process or, with prepare, of a client. */
 struct extension_row {
-    const char *name;                /* as registered, with its prefix */
-    const char *alias;               /* without */
+    const char *name;                /* with its prefix, which programs may leave out */
     int (*prepare)(struct client *); /* 0 or negative errno */
     const struct symbol *symbols;    /* up to a NULL name */
 };
@@ -135,26 +134,22 @@ static const struct extension_row extension_table[EXTENSIONS] = {
     [IS_LOCAL_TASK] =
         {
             .name = "EXT_is_local_task",
-            .alias = "is_local_task",
             .prepare = prepare_local,
             .symbols = local_symbols,
         },
     [ASYNC_PROGRESS] =
         {
             .name = "EXT_async_progress",
-            .alias = "async_progress",
             .symbols = async_symbols,
         },
     [TEST_EXTENSION] =
         {
             .name = "EXT_test_extension",
-            .alias = "test_extension",
             .symbols = test_symbols,
         },
     [TORUS_NETWORK] =
         {
             .name = "EXT_torus_network",
-            .alias = "torus_network",
             .prepare = torus_prepare,
             .symbols = torus_symbols,
         },
@@ -169,7 +164,7 @@ static const struct extension_row *row_of(const char *name)
 {
     for (size_t i = 0; i < EXTENSIONS; i++)
         if (strcmp(name, extension_table[i].name) == 0 ||
-            strcmp(name, extension_table[i].alias) == 0)
+            strcmp(name, extension_table[i].name + strlen("EXT_")) == 0)
             return &extension_table[i];
     return NULL;
 }

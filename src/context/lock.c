@@ -82,7 +82,8 @@ bool context_lock_release(struct context_lock *lock)
     return true;
 }
 
-void context_lock_refused(struct context_lock *lock)
+/* The calling thread has tried in vain, and may do so again at once. */
+static void refused(struct context_lock *lock)
 {
     if (!(atomic_load_explicit(&lock->waiters, memory_order_relaxed) & CONTEXT_LOCK_REFUSED))
         atomic_fetch_or_explicit(&lock->waiters, CONTEXT_LOCK_REFUSED, memory_order_relaxed);
@@ -132,7 +133,7 @@ pami_result_t PAMI_Context_trylock(pami_context_t handle)
     if (context == NULL)
         return error_set(PAMI_INVAL, "PAMI_Context_trylock: context: %s", context_fault(handle));
     if (unlikely(!context_try(context))) {
-        context_lock_refused(&context->lock);
+        refused(&context->lock);
         return PAMI_EAGAIN;
     }
     refusals = 0;

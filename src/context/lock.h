@@ -37,9 +37,6 @@ void context_lock_init(struct context_lock *lock);
 void context_lock_acquire(struct context_lock *lock);
 bool context_lock_try(struct context_lock *lock);
 
-/* The calling thread has tried in vain, and may do so again at once. */
-void context_lock_refused(struct context_lock *lock);
-
 /* Waits for it until `end`, as a time of clock_now; false: it was not to be had. */
 bool context_lock_until(struct context_lock *lock, double end);
 
