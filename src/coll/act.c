@@ -36,7 +36,6 @@ static void give_up(struct machine *machine, pami_result_t result)
 }
 
 static const struct machine_ops act_ops = {
-    .name = "act",
     .reserve = reserve,
     .start = start,
     .release = release,

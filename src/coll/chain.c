@@ -125,7 +125,6 @@ static bool is_running(struct machine *machine)
 }
 
 static const struct machine_ops chain_ops = {
-    .name = "chain",
     .reserve = reserve,
     .start = start,
     .release = release,

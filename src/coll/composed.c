@@ -295,7 +295,6 @@ static int reset(struct machine *machine, struct collective *given)
 }
 
 static const struct machine_ops composed_ops = {
-    .name = "composed",
     .reset = reset,
     .reserve = reserve,
     .start = start,

@@ -485,7 +485,6 @@ static bool repeats(const struct machine *machine)
 }
 
 static const struct machine_ops engine_ops = {
-    .name = "schedule",
     .reset = reset,
     .reserve = machine_reserve,
     .start = start,

@@ -272,7 +272,6 @@ void flow_forget(struct coll *coll, uint64_t identity, bool all)
 }
 
 static const struct machine_ops flow_ops = {
-    .name = "flow",
     .reserve = reserve,
     .start = start,
     .release = release,

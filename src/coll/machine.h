@@ -36,7 +36,6 @@ struct collective;
 struct algorithm;
 
 struct machine_ops {
-    const char *name;
     /*
      * Take over the arguments (*given is the machine's afterwards, also on error) and go into the
      * start state. 0, -ENOMEM, or -EBUSY while it runs or still has something under way. NULL: the

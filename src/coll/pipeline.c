@@ -195,7 +195,6 @@ static bool is_running(struct machine *machine)
 }
 
 static const struct machine_ops pipeline_ops = {
-    .name = "pipeline",
     .reserve = reserve,
     .start = start,
     .release = release,

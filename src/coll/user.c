@@ -161,7 +161,6 @@ static void simple_release(struct machine *machine)
 }
 
 static const struct machine_ops simple_ops = {
-    .name = "user",
     .reserve = simple_reserve,
     .start = simple_start,
     .release = simple_release,

@@ -342,7 +342,6 @@ static void give_up(struct machine *machine, pami_result_t result)
 }
 
 static const struct machine_ops aggregate_ops = {
-    .name = "aggregate",
     .reserve = reserve,
     .start = start,
     .release = release,

@@ -496,7 +496,6 @@ HOT static bool repeats(const struct machine *machine)
 }
 
 static const struct machine_ops shared_machine_ops = {
-    .name = "shared",
     .reset = reset,
     .reserve = reserve,
     .start = start,
