@@ -59,7 +59,7 @@ struct inbox {
     CACHE_ALIGNED _Atomic uint64_t tail;     /* senders: a hint, never above what is claimed */
     CACHE_ALIGNED _Atomic uint32_t sleeping; /* futex: the consumer wants to be woken */
     _Atomic uint32_t closed;                 /* there is no context, and was or will be none */
-    _Atomic uint32_t lives;                  /* contexts destroyed here; see port.c */
+    _Atomic uint32_t lives;                  /* contexts destroyed here; see life.c */
     CACHE_ALIGNED struct slot slots[];
 };
 
@@ -172,8 +172,7 @@ static inline void inbox_consume(struct inbox_reader *reader)
 /* The index of the sender that holds up the next slot by a claim it has not published; -1: none. */
 static inline int64_t inbox_stuck(const struct inbox_reader *reader)
 {
-    struct slot *slot = &reader->inbox->slots[reader->head & (reader->slots - 1)];
-    uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+    uint64_t word = atomic_load_explicit(&inbox_head(reader)->word, memory_order_relaxed);
 
     if ((word & ~UINT64_C(0xffff)) != inbox_word(reader->head) || (word & 0xffff) == 0)
         return -1;
@@ -183,9 +182,8 @@ static inline int64_t inbox_stuck(const struct inbox_reader *reader)
 /* Step over a claim whose sender is dead. */
 static inline void inbox_skip(struct inbox_reader *reader)
 {
-    struct slot *slot = &reader->inbox->slots[reader->head & (reader->slots - 1)];
-
-    atomic_store_explicit(&slot->word, inbox_word(reader->head), memory_order_relaxed);
+    atomic_store_explicit(&inbox_head(reader)->word, inbox_word(reader->head),
+                          memory_order_relaxed);
     inbox_consume(reader);
 }
 

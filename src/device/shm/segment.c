@@ -30,7 +30,7 @@
 #include "util/procfs.h"
 
 #define SEGMENT_MAGIC UINT64_C(0x70616d6973656731)
-#define SEGMENT_VERSION 11u
+#define SEGMENT_VERSION 12u
 
 /* Slots and chunks by default: shared among few tasks the rings are deep, among many they are
  * short, so that a task that has talked to all of 64 keeps to a few MiB. A window of 64 packets

@@ -35,8 +35,7 @@ struct segment_layout {
     uint64_t chunk_stride;
     uint32_t lanes;        /* per inbox */
     uint32_t backed;       /* not 0: pages are taken before they are touched, see segment_back */
-    uint64_t inbox_offset; /* of a context's first byte; the others follow in this order */
-    uint64_t joint_offset;
+    uint64_t joint_offset; /* from a context's inbox, its first byte; in this order */
     uint64_t lane_offset;
     uint64_t chunk_offset;
     uint64_t context_stride;
@@ -165,8 +164,7 @@ static inline char *segment_context(const struct segment *segment, uint32_t inde
 static inline struct inbox *segment_inbox(const struct segment *segment, uint32_t index,
                                           uint32_t offset)
 {
-    return (struct inbox *)(void *)(segment_context(segment, index, offset) +
-                                    segment->layout.inbox_offset);
+    return (struct inbox *)(void *)segment_context(segment, index, offset);
 }
 
 static inline struct joint_berth *segment_berths(const struct segment *segment, uint32_t index,

@@ -289,7 +289,7 @@ static void tend_orphans(struct shm_port *port)
 
 void shm_tend(struct port *base, void (*gone)(void *context, uint32_t endpoint))
 {
-    struct shm_port *port = container_of(base, struct shm_port, port);
+    struct shm_port *port = shm_port_of(base);
     struct list *item;
 
     look(port);
