@@ -74,11 +74,11 @@ static struct preference preference_of(const char *name)
     return (struct preference){name, 5, "unknown to us"};
 }
 
-static void set_default(const char *name, const char *format, unsigned long value)
+static void set_default(const char *name, unsigned long value)
 {
     char text[32];
 
-    snprintf(text, sizeof(text), format, value);
+    snprintf(text, sizeof(text), "%lu", value);
     setenv(name, text, 0);
 }
 
@@ -107,16 +107,16 @@ void ofi_environment(struct bootstrap *bootstrap)
 {
     unsigned long message = ofi_message_bytes(option_bytes(OPT_OFI_PACKET_BYTES)) + 64;
 
-    set_default("FI_OFI_RXM_USE_SRX", "%lu", 0);
-    set_default("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "%lu", 500);
-    set_default("FI_OFI_RXM_TX_SIZE", "%lu", 512);
-    set_default("FI_OFI_RXM_RX_SIZE", "%lu", 512);
+    set_default("FI_OFI_RXM_USE_SRX", 0);
+    set_default("FI_OFI_RXM_CM_PROGRESS_INTERVAL", 500);
+    set_default("FI_OFI_RXM_TX_SIZE", 512);
+    set_default("FI_OFI_RXM_RX_SIZE", 512);
     /* Packets shall never be its rendezvous. Without tcp this counts no more than the next. */
-    set_default("FI_OFI_RXM_EAGER_LIMIT", "%lu", message);
-    set_default("FI_OFI_RXM_BUFFER_SIZE", "%lu", rxm_buffer(message));
-    set_default("FI_OFI_RXM_MSG_RX_SIZE", "%lu", 32);
-    set_default("FI_OFI_RXD_MAX_UNACKED", "%lu", 8);
-    set_default("FI_UNIVERSE_SIZE", "%lu", bootstrap->tasks < 256 ? 256 : bootstrap->tasks);
+    set_default("FI_OFI_RXM_EAGER_LIMIT", message);
+    set_default("FI_OFI_RXM_BUFFER_SIZE", rxm_buffer(message));
+    set_default("FI_OFI_RXM_MSG_RX_SIZE", 32);
+    set_default("FI_OFI_RXD_MAX_UNACKED", 8);
+    set_default("FI_UNIVERSE_SIZE", bootstrap->tasks < 256 ? 256 : bootstrap->tasks);
 }
 
 static struct fi_info *hints_for(const struct step *step)
