@@ -301,8 +301,8 @@ static bool explain(struct sim_endpoint *endpoint, void *cookie)
             return true;
         if (said->count < NAMED_MOST) {
             snprintf(text, sizeof(text), "%s%u packets wait for a context %u of task %u",
-                     said->count == 0 ? ": " : ", ", endpoint->held, endpoint->endpoint >> 24,
-                     endpoint->task->bootstrap.task);
+                     said->count == 0 ? ": " : ", ", endpoint->held,
+                     endpoint_offset(endpoint->endpoint), endpoint->task->bootstrap.task);
             say(said, text);
         }
         said->count++;

@@ -43,27 +43,6 @@ struct am;
 struct shared;
 struct arena_rest;
 
-/* Endpoints: the task below, the context's offset above; (task, 0) is the task itself, and every
- * valid endpoint is a non-negative int. */
-#define ENDPOINT_TASK_BITS 24
-#define ENDPOINT_TASKS_MAX (1u << ENDPOINT_TASK_BITS)
-#define ENDPOINT_OFFSETS_MAX 64u
-
-static inline uint32_t endpoint_make(uint32_t task, uint32_t offset)
-{
-    return offset << ENDPOINT_TASK_BITS | task;
-}
-
-static inline uint32_t endpoint_task(uint32_t endpoint)
-{
-    return endpoint & (ENDPOINT_TASKS_MAX - 1);
-}
-
-static inline uint32_t endpoint_offset(uint32_t endpoint)
-{
-    return endpoint >> ENDPOINT_TASK_BITS;
-}
-
 /* When an advance that finds nothing gives the processor up. */
 enum yield_policy {
     YIELD_SELDOM, /* a core for everybody: after a long spin */

@@ -1,11 +1,12 @@
 /*
  * The one packet header every protocol uses, and the description of a packet to be sent.
  *
- * On the wire a packet is: struct packet_header, then `meta_bytes` of protocol data, then
+ * On the wire a packet is: struct packet_header, then `meta_words` of protocol data, then
  * `header_bytes` of the user's header, then `payload_bytes` of data. The sizes are part of the
  * header, so a device can check them against what really arrived before anybody looks at the body.
  *
- * Devices move packets and do not interpret `protocol`, `flags`, `dispatch` or `aux`.
+ * Devices move packets and do not interpret `protocol`, but for what they say to each other,
+ * `dispatch` or `aux`.
  */
 #ifndef LIBPAMI_DEVICE_PACKET_H
 #define LIBPAMI_DEVICE_PACKET_H
@@ -13,6 +14,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Endpoints: the task below, the context's offset above; (task, 0) is the task itself, and every
+ * valid endpoint is a non-negative int. */
+#define ENDPOINT_TASK_BITS 24
+#define ENDPOINT_TASKS_MAX (1u << ENDPOINT_TASK_BITS)
+#define ENDPOINT_OFFSETS_MAX 64u
+
+static inline uint32_t endpoint_make(uint32_t task, uint32_t offset)
+{
+    return offset << ENDPOINT_TASK_BITS | task;
+}
+
+static inline uint32_t endpoint_task(uint32_t endpoint)
+{
+    return endpoint & (ENDPOINT_TASKS_MAX - 1);
+}
+
+static inline uint32_t endpoint_offset(uint32_t endpoint)
+{
+    return endpoint >> ENDPOINT_TASK_BITS;
+}
 
 struct packet_header {
     union {

@@ -161,8 +161,8 @@ static struct ofi_link *link_of(struct ofi_slot *slot, const struct ofi_frame *f
         /* Its name may be on its way to us still; the token shows that it exists. */
         const struct bootstrap *job = slot->device->bootstrap;
 
-        if (ofi_task(origin) >= job->tasks + job->servers ||
-            ofi_offset(origin) >= slot->device->contexts)
+        if (endpoint_task(origin) >= job->tasks + job->servers ||
+            endpoint_offset(origin) >= slot->device->contexts)
             return NULL;
         if (!ofi_link_is_from(slot, frame))
             return NULL;

@@ -133,8 +133,8 @@ static int send_name(struct reception *reception, uint32_t from, uint32_t to,
         .from = from,
         .to = to,
         .count = count,
-        .ended = reception->device->slots[ofi_offset(from)]->ended,
-        .name = reception->device->slots[ofi_offset(from)]->name,
+        .ended = reception->device->slots[endpoint_offset(from)]->ended,
+        .name = reception->device->slots[endpoint_offset(from)]->name,
     };
 
     return request(reception, &message);
@@ -177,7 +177,7 @@ void reception_leave(struct reception *reception, struct ofi_farewell *farewell,
 {
     pthread_mutex_lock(&reception->device->lock);
     farewell->count = count;
-    farewell->ended = reception->device->slots[ofi_offset(farewell->from)]->ended;
+    farewell->ended = reception->device->slots[endpoint_offset(farewell->from)]->ended;
     list_remove(&farewell->errand.link);
     list_push_back(&reception->errands, &farewell->errand.link);
     pthread_mutex_unlock(&reception->device->lock);

@@ -68,9 +68,7 @@ static struct ofi_link *link_new(struct ofi_slot *slot, uint32_t endpoint)
     if (link == NULL)
         return NULL;
     link->slot = slot;
-    link->path.endpoint = endpoint;
     link->address = FI_ADDR_UNSPEC;
-    set_life(link, reception_life(slot->device->reception, ofi_task(endpoint)));
     link->path = (struct path){
         .am = usual_am,
         .endpoint = endpoint,
@@ -80,6 +78,7 @@ static struct ofi_link *link_new(struct ofi_slot *slot, uint32_t endpoint)
         .lead_bytes = (uint32_t)smaller(slot->packet_max, LEAD_BYTES),
     };
     link->path.lives = &link->lives;
+    set_life(link, reception_life(slot->device->reception, endpoint_task(endpoint)));
     link->packets = link->path;
     link->packets.am = packets_am;
     link->path.port = link->packets.port = slot->port != NULL ? &slot->port->port : NULL;
@@ -565,7 +564,7 @@ bool ofi_link_report(struct ofi_link *link, bool ask)
 bool ofi_link_is_from(const struct ofi_slot *slot, const struct ofi_frame *frame)
 {
     uint32_t origin = ofi_frame_origin(frame);
-    uint32_t life = reception_life(slot->device->reception, ofi_task(origin));
+    uint32_t life = reception_life(slot->device->reception, endpoint_task(origin));
 
     return frame->token == token(slot->device, origin, slot->endpoint, life);
 }

@@ -18,7 +18,7 @@ static bool has_to_wait(const struct ofi_device *device, const struct ofi_slot *
     if (slot == NULL)
         return true;
     if (device->bootstrap->task >= device->bootstrap->tasks ||
-        ofi_task(ask->message.from) >= device->bootstrap->tasks)
+        endpoint_task(ask->message.from) >= device->bootstrap->tasks)
         return false;
     if (!slot->open)
         return device->ended <= ask->message.count;
@@ -43,7 +43,7 @@ static bool answer(struct reception *reception, const struct request *request)
 
     if (notice == NULL)
         return true;
-    if (reception_is_over(reception, ofi_task(ask->from), life)) {
+    if (reception_is_over(reception, endpoint_task(ask->from), life)) {
         free(notice);
         return true;
     }
@@ -54,7 +54,7 @@ static bool answer(struct reception *reception, const struct request *request)
                                   .asks = life != 0,
                                   .name = ask->name};
     pthread_mutex_lock(&device->lock);
-    slot = device->slots[ofi_offset(ask->to)];
+    slot = device->slots[endpoint_offset(ask->to)];
     waits = has_to_wait(device, slot, request);
     if (waits) {
         reply.kind = 0;
@@ -130,7 +130,7 @@ static bool serve_closed(struct reception *reception, const struct message *mess
     bool closed;
 
     pthread_mutex_lock(&device->lock);
-    slot = device->slots[ofi_offset(message->to)];
+    slot = device->slots[endpoint_offset(message->to)];
     closed = slot != NULL && slot->port == NULL && !slot->open;
     if (closed)
         fi_cq_read(slot->cq, NULL, 0);
@@ -153,10 +153,10 @@ void reception_take(void *cookie, struct connection *connection, const struct me
         .name = message->name,
     };
 
-    if (ofi_task(message->from) != connection->task ||
-        ofi_task(message->to) != device->bootstrap->task ||
-        ofi_offset(message->from) >= device->contexts ||
-        ofi_offset(message->to) >= device->contexts || message->name.bytes > OFI_NAME_MAX) {
+    if (endpoint_task(message->from) != connection->task ||
+        endpoint_task(message->to) != device->bootstrap->task ||
+        endpoint_offset(message->from) >= device->contexts ||
+        endpoint_offset(message->to) >= device->contexts || message->name.bytes > OFI_NAME_MAX) {
         log_warn("ofi: task %u sends nonsense", connection->task);
         connection->state = CONNECTION_FAILED;
         return;
@@ -191,7 +191,7 @@ void reception_take(void *cookie, struct connection *connection, const struct me
         notice.kind = NOTICE_CLOSED;
         break;
     }
-    reception_tell(reception, ofi_offset(message->to), &notice);
+    reception_tell(reception, endpoint_offset(message->to), &notice);
     if (message->kind == MESSAGE_BACK)
         reception_send(
             reception,

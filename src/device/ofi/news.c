@@ -14,7 +14,7 @@ static void peer_dead(struct ofi_slot *slot, uint32_t task, uint32_t life)
     list_for_each (item, &slot->links) {
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
 
-        if (ofi_task(link->path.endpoint) == task && !link->dead && link->life <= life) {
+        if (endpoint_task(link->path.endpoint) == task && !link->dead && link->life <= life) {
             link->dead = true;
             link->served_since = 0;
             ofi_link_leaves(link);
@@ -34,7 +34,7 @@ static bool is_for_us(struct ofi_link *link, const struct ofi_notice *notice)
     if (notice->kind == NOTICE_ANSWER)
         return link->state == LINK_ASKED && notice->count == link->asked_as;
     if (notice->ended >= link->slot->ended ||
-        ofi_task(notice->endpoint) >= link->slot->device->bootstrap->tasks)
+        endpoint_task(notice->endpoint) >= link->slot->device->bootstrap->tasks)
         return true;
     link->told = false;
     return false;

@@ -453,16 +453,6 @@ static inline void ofi_leave(int state)
         pthread_setcancelstate(state, NULL);
 }
 
-static inline uint32_t ofi_task(uint32_t endpoint)
-{
-    return endpoint & 0xffffffu;
-}
-
-static inline uint32_t ofi_offset(uint32_t endpoint)
-{
-    return endpoint >> 24;
-}
-
 /* How often its contexts have been destroyed, as far as is known. */
 static inline uint32_t ofi_link_ended(const struct ofi_link *link)
 {

@@ -591,7 +591,7 @@ int ofi_revive(struct port *base, uint32_t endpoint)
         return -ENOMEM;
     if (!link->dead || !link->path.closed)
         return 0;
-    life = reception_revive(slot->device->reception, ofi_task(endpoint));
+    life = reception_revive(slot->device->reception, endpoint_task(endpoint));
     if (life != link->life && ofi_link_live(link, life))
         ofi_link_ask(link, slot->ended);
     return 0;

@@ -267,7 +267,7 @@ bool reception_is_over(struct reception *reception, uint32_t task, uint32_t life
 /* To the task of message->to. */
 void reception_send(struct reception *reception, const struct message *message)
 {
-    struct peer *peer = peer_of(reception, ofi_task(message->to));
+    struct peer *peer = peer_of(reception, endpoint_task(message->to));
     uint32_t life;
     int error;
 

@@ -288,8 +288,8 @@ static bool is_guest(const struct joint *joint, const struct joint_berth *berth)
 void joint_invited(struct shm_port *port, const struct packet_header *head)
 {
     struct shm_device *device = port->device;
-    uint32_t offset = head->origin >> 24;
-    int64_t member = shm_member_of(device, head->origin & 0xffffffu);
+    uint32_t offset = endpoint_offset(head->origin);
+    int64_t member = shm_member_of(device, endpoint_task(head->origin));
     struct joint_berth *berth;
     struct joint_guest *guest;
 

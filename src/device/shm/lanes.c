@@ -84,10 +84,11 @@ void shm_lane_ask(struct shm_path *path)
     uint32_t index = 0;
 
     path->countdown = 8 * LANE_AFTER;
-    while (index < segment->layout.lanes &&
-           !lane_take(&sender,
-                      segment_lane(segment, path->member, path->path.endpoint >> 24, index),
-                      segment->self))
+    while (
+        index < segment->layout.lanes &&
+        !lane_take(&sender,
+                   segment_lane(segment, path->member, endpoint_offset(path->path.endpoint), index),
+                   segment->self))
         index++;
     if (sender.lane == NULL)
         return;

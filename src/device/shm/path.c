@@ -64,7 +64,7 @@ static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint3
     path->main = main;
     path->member = member;
     path->pid = facts->pid;
-    path->inbox = segment_inbox(device->segment, member, endpoint >> 24);
+    path->inbox = segment_inbox(device->segment, member, endpoint_offset(endpoint));
     path->countdown = LANE_AFTER;
     path->sender = (struct inbox_sender){
         .inbox = path->inbox,
@@ -220,7 +220,7 @@ bool shm_path_waits(struct shm_path *path)
         if (clock_now_ns() < path->patience)
             return true;
         log_info("task %u still has contexts of an earlier life: what waited goes there",
-                 path->path.endpoint & 0xffffffu);
+                 endpoint_task(path->path.endpoint));
     }
     path_renew(path, false);
     return false;
@@ -230,7 +230,7 @@ int shm_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
 {
     struct shm_port *port = shm_port_of(base);
     struct shm_device *device = port->device;
-    int64_t index = shm_member_of(device, endpoint & 0xffffffu);
+    int64_t index = shm_member_of(device, endpoint_task(endpoint));
     struct inbox *inbox;
     struct shm_path *path;
     bool is_over;
@@ -241,7 +241,7 @@ int shm_path_open(struct port *base, uint32_t endpoint, unsigned how, struct pat
     error = shm_watch_member(port, (uint32_t)index);
     if (error != 0)
         return error;
-    inbox = segment_take_inbox(device->segment, (uint32_t)index, endpoint >> 24, true);
+    inbox = segment_take_inbox(device->segment, (uint32_t)index, endpoint_offset(endpoint), true);
     if (inbox == NULL)
         return -ENOMEM;
     is_over = (how & PATH_SAME_LIFE) && is_ahead(port, (uint32_t)index);

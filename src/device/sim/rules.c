@@ -8,7 +8,6 @@
 
 #define SECONDS_MOST 1000.0
 #define CONTEXTS_MOST 64u
-#define TASKS_MOST (1u << 24)
 
 void PAMIX_Sim_default(pamix_sim_config_t *config)
 {
@@ -176,9 +175,9 @@ pami_result_t sim_rules_read(const pamix_sim_config_t *given, size_t ntasks,
 {
     pami_result_t result = read_config(given, config);
 
-    if (result == PAMI_SUCCESS && (ntasks == 0 || ntasks > TASKS_MOST))
+    if (result == PAMI_SUCCESS && (ntasks == 0 || ntasks > ENDPOINT_TASKS_MAX))
         result = error_set(PAMI_INVAL, "PAMIX_Sim_create: ntasks: %zu is not in 1..%u", ntasks,
-                           TASKS_MOST);
+                           ENDPOINT_TASKS_MAX);
     if (result == PAMI_SUCCESS)
         result = check_config(config, ntasks);
     if (result == PAMI_SUCCESS)
