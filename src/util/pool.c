@@ -44,7 +44,6 @@ void pool_init(struct pool *pool, size_t object_size, size_t align)
     pool->stride = round_up(object_size, align);
     pool->align = align;
     pool->grow = first_objects(pool);
-    pool->used = 0;
 }
 
 void pool_finish(struct pool *pool)
@@ -58,7 +57,6 @@ void pool_finish(struct pool *pool)
     }
     pool->free = NULL;
     pool->grow = first_objects(pool);
-    pool->used = 0;
 }
 
 int pool_grow(struct pool *pool)

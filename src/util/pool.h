@@ -37,7 +37,6 @@ struct pool {
     size_t stride;           /* bytes from one object to the next, a multiple of align */
     size_t align;            /* power of two */
     size_t grow;             /* objects in the next slab */
-    size_t used;             /* objects handed out now */
 };
 
 /* `align` is a power of two, 0 means that of a pointer.  Allocates nothing yet. */
@@ -61,7 +60,6 @@ static inline void *pool_get(struct pool *pool)
     }
     POOL_UNPOISON(item, pool->stride);
     pool->free = item->next;
-    pool->used++;
     return item;
 }
 
@@ -72,7 +70,6 @@ static inline void pool_put(struct pool *pool, void *object)
 
     item->next = pool->free;
     pool->free = item;
-    pool->used--;
     POOL_POISON(object, pool->stride);
 }
 
