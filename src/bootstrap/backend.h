@@ -12,8 +12,7 @@
 #include "bootstrap/bootstrap.h"
 
 struct bootstrap_backend {
-    const char *name; /* as in PAMI_BOOTSTRAP */
-    const char *description;
+    const char *name;      /* as in PAMI_BOOTSTRAP */
     bool (*present)(void); /* does the environment speak of this launcher? */
     /* ops->close of the result leaves the job. -ENODEV, with the error text set: the environment
      * speaks of this launcher, but it is not there. */

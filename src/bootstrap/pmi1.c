@@ -565,7 +565,6 @@ static int pmi1_connect(struct bootstrap **out)
 
 const struct bootstrap_backend bootstrap_pmi1 = {
     .name = "pmi1",
-    .description = "PMI-1 by PMI_FD or PMI_PORT: pamirun, mpiexec.hydra, srun --mpi=pmi2",
     .present = pmi1_present,
     .connect = pmi1_connect,
 };

@@ -511,7 +511,6 @@ static int pmix_connect(struct bootstrap **out)
 
 const struct bootstrap_backend bootstrap_pmix = {
     .name = "pmix",
-    .description = "PMIx by libpmix: mpirun of Open MPI, prterun, srun --mpi=pmix",
     .present = pmix_present,
     .connect = pmix_connect,
 };

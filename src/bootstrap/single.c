@@ -155,7 +155,6 @@ static int single_connect(struct bootstrap **out)
 
 const struct bootstrap_backend bootstrap_single = {
     .name = "single",
-    .description = "no launcher: a job of one task",
     .present = single_present,
     .connect = single_connect,
 };
