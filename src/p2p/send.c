@@ -10,18 +10,9 @@
 #include "p2p/send_short.h"
 #include "util/error.h"
 
-/* Data up to this is copied at the call when nobody waits for local_fn: programs pass stack
- * memory. */
-#define COPY_ALWAYS_BYTES 512u
-
 /* More than this is copied once, from where it is, by the same context, which has the answer to its
  * question at once. */
 #define OWN_EAGER_BYTES 8192u
-
-static inline bool is_copied(const pami_send_event_t *events, size_t bytes)
-{
-    return events->local_fn == NULL && bytes <= COPY_ALWAYS_BYTES;
-}
 
 /* What a send call is checked against, found once. */
 struct checked {
@@ -372,7 +363,8 @@ static pami_result_t send_message(const char *function, const struct checked *ch
         }
         return result;
     }
-    send = operation(checked, from, checked->packed || (typed == NULL && is_copied(events, bytes)));
+    send = operation(checked, from,
+                     checked->packed || (typed == NULL && send_is_copied(events, bytes)));
     if (send == NULL)
         return error_set(PAMI_ENOMEM, "%s: out of memory", function);
     send->immediate = goes_immediate(checked, from);
@@ -428,7 +420,7 @@ pami_result_t PAMI_Send(pami_context_t context, pami_send_t *parameters)
  * little data, which costs less than to remember its type. */
 static pami_result_t open_source(const pami_send_typed_t *parameters, struct checked *checked,
                                  struct typed_source **source, void **plain,
-                                 char small[COPY_ALWAYS_BYTES])
+                                 char small[SEND_COPY_BYTES])
 {
     size_t bytes = parameters->send.data.iov_len;
     char *base = parameters->send.data.iov_base;
@@ -449,7 +441,7 @@ static pami_result_t open_source(const pami_send_typed_t *parameters, struct che
         *plain = base + parameters->typed.offset;
         return PAMI_SUCCESS;
     }
-    if (function == PAMI_DATA_COPY && bytes <= COPY_ALWAYS_BYTES) {
+    if (function == PAMI_DATA_COPY && bytes <= SEND_COPY_BYTES) {
         struct type_cursor cursor;
 
         type_cursor_init(&cursor, type, base, parameters->typed.offset);
@@ -479,7 +471,7 @@ static pami_result_t open_source(const pami_send_typed_t *parameters, struct che
 pami_result_t PAMI_Send_typed(pami_context_t context, pami_send_typed_t *parameters)
 {
     pami_send_immediate_t send;
-    char small[COPY_ALWAYS_BYTES];
+    char small[SEND_COPY_BYTES];
     struct typed_source *typed = NULL;
     struct checked checked;
     pami_result_t result = check("PAMI_Send_typed", context,

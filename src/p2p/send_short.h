@@ -20,6 +20,15 @@ static inline bool send_has_null(const pami_send_immediate_t *send)
            (send->data.iov_base == NULL && send->data.iov_len != 0);
 }
 
+/* Data up to this is copied at the call when nobody waits for local_fn: programs pass stack
+ * memory. */
+#define SEND_COPY_BYTES 512u
+
+static inline bool send_is_copied(const pami_send_event_t *events, size_t bytes)
+{
+    return events->local_fn == NULL && bytes <= SEND_COPY_BYTES;
+}
+
 /* As PAMI_Send_immediate; false: nothing was done. `context` and `send` have been checked. */
 static inline bool send_short(struct context *context, const pami_send_immediate_t *send)
 {

@@ -16,9 +16,6 @@
 #include "servers/process.h"
 #include "util/error.h"
 
-/* Data up to this is copied when nobody waits for local_fn, as PAMI_Send does. */
-#define COPY_ALWAYS_BYTES 512u
-
 /* ---- the way back ---- */
 
 static pami_endpoint_t dest_of(const struct request *request)
@@ -447,11 +444,6 @@ pami_result_t PAMIX_Servers_get(pamix_servers_t servers, pami_context_t context,
     return transfer_otherwise(servers, context, parameters, flags, REQUEST_GET);
 }
 
-static bool has_null(const struct iovec *part)
-{
-    return part->iov_base == NULL && part->iov_len != 0;
-}
-
 /* The header always, and the data if `data`, become the request's own. False: out of memory. */
 static bool keep_copy(struct request *request, const pami_send_immediate_t *from, bool data)
 {
@@ -482,7 +474,7 @@ static pami_result_t send_request(struct request_call *call, const pami_send_imm
 {
     struct request *request;
 
-    if (unlikely(has_null(&from->header) || has_null(&from->data)))
+    if (unlikely(send_has_null(from)))
         return error_set(PAMI_INVAL, "%s: header or data: NULL, with a length that is not 0",
                          call->function);
     if (unlikely(from->header.iov_len > UINT32_MAX / 2 || from->data.iov_len > MESSAGE_BYTES_MAX))
@@ -521,8 +513,7 @@ __attribute__((noinline)) static pami_result_t send_otherwise(pamix_servers_t se
     if (!request_choose(&call, &server))
         return made(&call, PAMI_Send(context, (pami_send_t *)parameters));
     return send_request(&call, &parameters->send, &parameters->events, server,
-                        parameters->events.local_fn == NULL &&
-                            parameters->send.data.iov_len <= COPY_ALWAYS_BYTES);
+                        send_is_copied(&parameters->events, parameters->send.data.iov_len));
 }
 
 pami_result_t PAMIX_Servers_send(pamix_servers_t servers, pami_context_t context,
