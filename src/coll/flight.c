@@ -124,7 +124,7 @@ static struct flight **find_same(struct flight_table *table, const struct flight
     return find(table, &head);
 }
 
-int flight_begin(struct flight_table *table, struct flight *flight)
+void flight_begin(struct flight_table *table, struct flight *flight)
 {
     struct flight **link = find_same(table, flight);
     struct flight *waiting = *link;
@@ -141,7 +141,6 @@ int flight_begin(struct flight_table *table, struct flight *flight)
     }
     insert(table, flight);
     table->recent = flight;
-    return 0;
 }
 
 /* ---- early messages ---- */

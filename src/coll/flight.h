@@ -84,9 +84,8 @@ void flight_table_finish(struct flight_table *table);
 
 /*
  * A run begins: puts the flight (its name is set) into the table, with what has come early for it.
- * 0 or -ENOMEM.
  */
-int flight_begin(struct flight_table *table, struct flight *flight);
+void flight_begin(struct flight_table *table, struct flight *flight);
 
 /* It has ended; early messages that nobody took are dropped. Returns how many. */
 size_t flight_end(struct flight_table *table, struct flight *flight);

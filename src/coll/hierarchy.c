@@ -19,7 +19,6 @@
 #include "coll/hierarchy.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "coll/aggregate/aggregate.h"

@@ -7,7 +7,6 @@
  * that is gone when the call returns.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "coll/engine.h"
 

@@ -404,10 +404,18 @@ bool step_is_silent(const struct instance *instance, uint32_t endpoint)
     return has_voices(instance);
 }
 
+/* Tells a member that the run has been given up here, and why. */
+static void tell_abort(const struct instance *instance, uint32_t rank)
+{
+    const struct flight_head head = head_of(instance);
+
+    flight_tell(instance->coll->context, &head, endpoint_of(instance, rank),
+                FLIGHT_ABORT | (instance->result == PAMI_INVAL ? FLIGHT_DISAGREE : 0));
+}
+
 /* Tells the members that still wait for something of this one that it will not come. */
 void step_abort(struct instance *instance)
 {
-    const struct flight_head head = head_of(instance);
     uint32_t last = NOBODY;
 
     if (has_voices(instance)) { /* who would have spoken here is not known */
@@ -422,17 +430,8 @@ void step_abort(struct instance *instance)
         if (phase.to == NOBODY || phase.to == last)
             continue;
         last = phase.to;
-        flight_tell(instance->coll->context, &head, endpoint_of(instance, phase.to),
-                    FLIGHT_ABORT | (instance->result == PAMI_INVAL ? FLIGHT_DISAGREE : 0));
+        tell_abort(instance, phase.to);
     }
-}
-
-static void tell_to_let_go(const struct instance *instance, const struct slot *slot)
-{
-    const struct flight_head head = head_of(instance);
-
-    flight_tell(instance->coll->context, &head, endpoint_of(instance, slot->phase.to),
-                FLIGHT_ABORT | (instance->result == PAMI_INVAL ? FLIGHT_DISAGREE : 0));
 }
 
 /* A member that may be reading a message here is told to let go, so it need not want it first. */
@@ -441,7 +440,7 @@ static void hold_for(struct instance *instance, struct slot *slot)
     slot->flags |= SLOT_READ;
     instance->held++;
     if (!instance->disagrees)
-        tell_to_let_go(instance, slot);
+        tell_abort(instance, slot->phase.to);
 }
 
 void step_remind(const struct instance *instance)
@@ -450,7 +449,7 @@ void step_remind(const struct instance *instance)
         const struct slot *slot = slot_of(instance, i);
 
         if ((slot->flags & (SLOT_READ | SLOT_SENT)) == SLOT_READ)
-            tell_to_let_go(instance, slot);
+            tell_abort(instance, slot->phase.to);
     }
 }
 

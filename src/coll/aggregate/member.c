@@ -1,7 +1,6 @@
 /*
  * What a member knows of a term of its group: its runs in their order, and what arrives for them.
  */
-#include <stdlib.h>
 
 #include "coll/aggregate/internal.h"
 #include "coll/coll.h"

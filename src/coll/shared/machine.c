@@ -4,7 +4,6 @@
  * The machines of an arena run one after the other. A machine that cannot go on leaves, and is
  * looked at again in the next pass: each look costs one line that its writer has not changed.
  */
-#include <stdlib.h>
 
 #include "coll/shared/tick.h"
 

@@ -5,7 +5,6 @@
  * block. A slot holds a segment; in rows with parts it holds one for each member, `part` bytes
  * apart.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "coll/shared/shared.h"
