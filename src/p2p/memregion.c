@@ -299,6 +299,17 @@ static const struct type *layout_of(const pami_rma_typed_t *types, bool local)
     return type != NULL && type_data_size(type) != 0 ? type : NULL;
 }
 
+/* All data lie in the region; of a layout, where its base is says nothing about where they are. */
+static bool is_within(const struct memregion *region, size_t offset, size_t bytes,
+                      const struct type *type)
+{
+    const struct rma_area area = {region->base, region->bytes};
+
+    if (type != NULL)
+        return rma_layout_is_within(type, region->base + offset, bytes, &area);
+    return offset <= region->bytes && bytes <= region->bytes - offset;
+}
+
 /* One side of a transfer: its region, and that all of it lies in that. */
 static pami_result_t resolve(const struct rma_call *call, const char *side,
                              const pami_rma_mr_t *place, uint32_t owner, const struct type *type,
@@ -306,7 +317,6 @@ static pami_result_t resolve(const struct rma_call *call, const char *side,
 {
     struct client_core *core = call->context->core;
     size_t bytes = call->rma->bytes;
-    struct rma_area area;
 
     if (place->mr == NULL)
         return error_set(PAMI_INVAL, "%s: rdma.%s.mr: NULL", call->function, side);
@@ -318,9 +328,7 @@ static pami_result_t resolve(const struct rma_call *call, const char *side,
                          call->function, side, region->owner, owner);
     if (region->owner == core->task && slot_find(core, region) == NULL)
         return error_set(PAMI_INVAL, "%s: rdma.%s.mr: was destroyed", call->function, side);
-    area = (struct rma_area){region->base, region->bytes};
-    if (place->offset > region->bytes || (type == NULL && bytes > region->bytes - place->offset) ||
-        (type != NULL && !rma_layout_is_within(type, region->base + place->offset, bytes, &area)))
+    if (!is_within(region, place->offset, bytes, type))
         return error_set(PAMI_INVAL,
                          "%s: rdma.%s.offset: %zu and %zu bytes are not within the %zu bytes of "
                          "the region",

@@ -271,6 +271,11 @@ static inline void regions_typed_ranges(void)
         {(size_t)-8, 16, 0, 8, false},
         {(size_t)1 << 63, 16, 0, 8, false},
         {(size_t)-1, 1, 0, 1, false},
+        {(size_t)-100, 16, 1050, 26, true}, /* the base behind the region, the data in it */
+        {(size_t)-100, 16, 1050, 27, false},
+        {100, 16, (size_t)-100, 504, true}, /* ... and before it */
+        {100, 16, (size_t)-101, 1, false},
+        {100, 16, (size_t)-100, 505, false},
         {0, (size_t)1 << 61, 0, 8, true},
         {0, (size_t)1 << 61, 0, 16, false},
         {0, (size_t)1 << 63, 0, 24, false}, /* the third piece is where the first one is */
