@@ -15,10 +15,12 @@
  * without sockets nothing is found.
  */
 #include <dirent.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "device/ofi/ofi.h"
 #include "util/clock.h"
@@ -158,41 +160,62 @@ void ofi_ports_find(struct ofi_link *link, struct ofi_ports *ports)
         closedir(directory);
 }
 
-/* What the kernel has received goes, too; the provider finds the end. */
-static void end(int fd)
+/* Whose connections are to be ended. */
+struct lost {
+    const struct ofi_link *link;
+    union name mine, theirs;
+    bool whole_host;
+};
+
+static bool leads_to(int fd, const struct lost *lost)
 {
+    in_port_t port;
+
+    return is_from(fd, &lost->theirs, &port) &&
+           (port == port_of(&lost->theirs) || ((lost->whole_host || is_named(lost->link, port)) &&
+                                               own_port(fd) == port_of(&lost->mine)));
+}
+
+/* What the kernel has received goes, too; the provider finds the end. Another thread, inside the
+ * provider, may close the descriptor at any time, and the program get its number: what is looked at
+ * again, and ended, is a copy, unless there are no descriptors for one. */
+static bool end(int fd, const struct lost *lost)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    bool ends = copy < 0 || leads_to(copy, lost);
     char nowhere[1024];
 
-    shutdown(fd, SHUT_RDWR); /* fails where the other end did it */
-    while (recv(fd, nowhere, sizeof(nowhere), MSG_DONTWAIT) > 0)
-        continue;
+    fd = copy < 0 ? fd : copy;
+    if (ends) {
+        shutdown(fd, SHUT_RDWR); /* fails where the other end did it */
+        while (recv(fd, nowhere, sizeof(nowhere), MSG_DONTWAIT) > 0)
+            continue;
+    }
+    if (copy >= 0)
+        close(copy);
+    return ends;
 }
 
 bool ofi_sever(struct ofi_link *link, bool again)
 {
     struct ofi_slot *slot = link->slot;
-    union name mine = {0}, theirs;
+    struct lost lost = {.link = link};
     DIR *directory;
-    in_port_t port;
-    bool whole_host, asking = is_asking(slot);
+    bool asking = is_asking(slot);
     int fd, count = 0, cancel;
 
-    if (!name_of(link, &theirs))
+    if (!name_of(link, &lost.theirs))
         return true;
     if (again && asking)
         return false;
     cancel = ofi_enter();
-    memcpy(&mine, slot->name.name,
-           slot->name.bytes < sizeof(mine) ? slot->name.bytes : sizeof(mine));
-    whole_host = is_internet(&mine) && !asking && !is_inhabited(slot, &theirs);
+    memcpy(&lost.mine, slot->name.name,
+           slot->name.bytes < sizeof(lost.mine) ? slot->name.bytes : sizeof(lost.mine));
+    lost.whole_host = is_internet(&lost.mine) && !asking && !is_inhabited(slot, &lost.theirs);
     directory = opendir("/proc/thread-self/fd");
     while ((fd = next_descriptor(directory)) >= 0)
-        if (is_from(fd, &theirs, &port) &&
-            (port == port_of(&theirs) ||
-             ((whole_host || is_named(link, port)) && own_port(fd) == port_of(&mine)))) {
-            end(fd);
-            count++;
-        }
+        if (leads_to(fd, &lost))
+            count += end(fd, &lost);
     if (directory != NULL)
         closedir(directory);
     ofi_leave(cancel);
