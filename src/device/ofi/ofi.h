@@ -368,10 +368,9 @@ struct ofi_link {
     bool leaving;     /* has closed or died; `gone` is due when everything it sent is read */
     bool leave_known; /* ... which is leave_count packets */
     bool dead;
-    bool severing;       /* connections of it may be left */
-    bool heard;          /* in this life something has come, or was waited for long enough, ... */
-    uint64_t mute_since; /* ... ns: from then on; 0: nobody waits */
-    bool used;           /* a path was given out, so somebody wants to hear when it goes */
+    bool severing; /* connections of it may be left */
+    bool heard;    /* in this life something has come, or was waited for long enough (mute_since) */
+    bool used;     /* a path was given out, so somebody wants to hear when it goes */
     bool told;   /* that it has gone, in this context's life: sends are refused until it is back */
     bool back;   /* leaving, but its name has come anew: it was created again, ... */
     bool behind; /* ... in a life that nothing is sent to until it was asked for its name */
@@ -379,6 +378,7 @@ struct ofi_link {
     bool announced;   /* it knows that we are there, in this context's life: was told, or asked, */
     bool unannounced; /* ... or has still to be told, there was no memory */
     uint32_t life;    /* see reception.h; numbers begin anew with each */
+    uint64_t mute_since; /* ns: from then on something is waited for; 0: nobody waits */
     uint32_t leave_count;
     uint64_t quiet_since;  /* when leaving: ns, 0: not yet looked at ... */
     uint32_t quiet_number; /* ... and what had been received then, ... */
