@@ -10,7 +10,8 @@
  * parent's identity and how many creations it has seen. Messages that come before this task's call
  * are kept. Every join has exactly one UP and one DOWN on each edge of its tree, so those of one
  * key match calls in order; that also holds when it fails: a join that has failed stays until each
- * child has sent its UP or is known to be gone (join_gone.c).
+ * child has sent its UP or is known to be gone (join_gone.c). A HERE may come after the DOWN of its
+ * join, which stays until then.
  *
  * A task may advance any of its contexts, and each in another thread. So every message goes to each
  * member endpoint of the destination's task, and where the context of its creation is known also to
@@ -140,7 +141,7 @@ static void settle(struct join *join, struct context *context)
 
 static void parent_gone(struct join *join, struct context *context)
 {
-    join->parent.done = true;
+    join->parent.done = join->here = true;
     if (join->creation == NULL)
         return;
     join->result = PAMI_ERROR;
@@ -194,7 +195,8 @@ static bool owes(const struct join *join)
 
 void join_reap(struct join *join)
 {
-    if (join->creation == NULL && join->parent.done && all_children_done(join) && !owes(join))
+    if (join->creation == NULL && join->here && join->parent.done && all_children_done(join) &&
+        !owes(join))
         join_free(join);
 }
 
@@ -250,6 +252,8 @@ static bool take_down(struct join *join, struct context *context, uint32_t task,
 {
     if (join->is_root || join->parent.task != task || join->creation == NULL)
         return false;
+    join->here = join->here || join_has_member(join, message->context);
+    join->down = message->number;
     join->identity = message->identity;
     if (join->result == PAMI_SUCCESS)
         join->result = (pami_result_t)message->result;
@@ -259,17 +263,18 @@ static bool take_down(struct join *join, struct context *context, uint32_t task,
     return true;
 }
 
-/* A neighbour listens at another endpoint: what it may have missed is sent once more. */
+/* The parent listens at another endpoint: what it may have missed is sent once more. */
 static bool take_here(struct join *join, struct context *context, uint32_t task,
                       const struct message *message)
 {
-    if (!join->is_root && join->parent.task == task && join->creation != NULL) {
-        join->parent.extra = message->context;
-        if (join->parent.numbers[JOIN_UP] != 0)
-            send_message(join, context, &join->parent, JOIN_UP);
-        return true;
-    }
-    return false;
+    if (join->here || join->parent.task != task ||
+        (join->down != 0 && message->number > join->down))
+        return false;
+    join->here = true;
+    join->parent.extra = message->context;
+    if (join->creation != NULL && join->parent.numbers[JOIN_UP] != 0)
+        send_message(join, context, &join->parent, JOIN_UP);
+    return true;
 }
 
 static bool take(struct join *join, struct context *context, uint32_t task,
@@ -284,32 +289,11 @@ static bool take(struct join *join, struct context *context, uint32_t task,
     return take_here(join, context, task, message);
 }
 
-/* A HERE that came too late for its join stays; the next one of the same key takes its place. */
-static bool replace_here(struct geometry_client *client, uint32_t task,
-                         const struct message *message)
-{
-    struct list *item;
-
-    list_for_each (item, &client->early) {
-        struct early *early = list_entry(item, struct early, link);
-
-        if (early->message.kind != JOIN_HERE || early->task != task ||
-            !key_equal(&early->message.key, &message->key))
-            continue;
-        early->message = *message;
-        return true;
-    }
-    return false;
-}
-
 /* False: no memory. */
 static bool keep_early(struct geometry_client *client, uint32_t task, const struct message *message)
 {
-    struct early *early;
+    struct early *early = malloc(sizeof(*early));
 
-    if (message->kind == JOIN_HERE && replace_here(client, task, message))
-        return true;
-    early = malloc(sizeof(*early));
     if (early == NULL)
         return false;
     early->task = task;
@@ -382,7 +366,7 @@ static struct join *join_new(struct creation *creation, struct geometry *team)
     join->team = team;
     join->creation = creation;
     join->own = creation->context->endpoint;
-    join->is_root = position == 0;
+    join->is_root = join->here = position == 0;
     join->parent.extra = NO_ENDPOINT;
     if (!join->is_root)
         join->parent.task = geometry_task(team, (position - 1) / JOIN_RADIX);

@@ -40,6 +40,8 @@ struct join {
     struct creation *creation; /* NULL: settled */
     uint32_t own;              /* endpoint of the creation's context */
     bool is_root;
+    bool here;     /* the parent's HERE has come, or there is none to come */
+    uint64_t down; /* number of its DOWN, 0 before: its HERE has a lower one, later ones have not */
     struct edge parent;
     struct edge children[JOIN_RADIX];
     uint32_t child_count;

@@ -1,14 +1,18 @@
 /*
  * One id again and again, at once after destroy, while slower members are still busy with the
- * geometry before; with groups that overlap, and with late members.
+ * geometry before; with groups that overlap, and with late members. What is still to come of a
+ * creation that is over takes no memory when it has come.
  *
  * Run: tasks=1,2,3,5,8 nodes=1,2 timeout=120
  */
 #include "geometry.h"
 
+#include <malloc.h>
+
 enum {
     ROUNDS = 3000,
-    OVERLAPS = 300
+    OVERLAPS = 300,
+    CONTEXTS = 3
 };
 
 /* Every task dawdles now and then, each at other times. */
@@ -81,14 +85,54 @@ static void with_parent(struct job *job)
     }
 }
 
+/*
+ * Each task creates on a context that is no member, of its own choice, and the first one begins
+ * when the others are waiting. Those that wait for no other task advance that context only, and
+ * find on the others what is over, when they are done.
+ */
+static void other_contexts(struct job *job, bool parent)
+{
+    bool waits = job->tasks > 4 && job->task < job->tasks / 2;
+    pami_context_t own = job->context[1 + job->task % 2];
+    pami_geometry_range_t all = {0, (pami_task_t)job->tasks - 1};
+    size_t before = 0;
+
+    for (unsigned round = 0; round < OVERLAPS; round++) {
+        struct told told = {.context = own};
+        pami_geometry_t geometry;
+
+        if (job->task == 0)
+            test_sleep(0.002);
+        CHECK_OK(TEST_CALL(PAMI_Geometry_create_taskrange(
+            job->client, 0, NULL, 0, &geometry, parent ? world_of(job) : NULL,
+            parent ? 1 : 1 + round, &all, 1, own, on_told, &told)));
+        if (job->task == 0 || waits)
+            WAIT(job, told.count != 0);
+        else
+            WAIT_WITH(test_advance(own, 1), told.count != 0);
+        CHECK(told.result == PAMI_SUCCESS);
+        told.count = 0;
+        CHECK_OK(TEST_CALL(PAMI_Geometry_destroy(job->client, &geometry, own, on_told, &told)));
+        WAIT(job, told.count != 0);
+        for (size_t i = 0; i < 4 * CONTEXTS; i++)
+            test_advance(job->context[i % CONTEXTS], 1);
+        if (round == OVERLAPS / 10)
+            before = mallinfo2().uordblks;
+    }
+    if (mallinfo2().uordblks > before + 16 * OVERLAPS)
+        FAIL("%zu bytes of memory became %zu", before, mallinfo2().uordblks);
+}
+
 int main(void)
 {
     struct job job;
 
-    job_start(&job, "reuse", 1);
+    job_start(&job, "reuse", CONTEXTS);
     same_group(&job);
     overlapping(&job);
     with_parent(&job);
+    other_contexts(&job, true);
+    other_contexts(&job, false);
     job_finish(&job);
     return 0;
 }
