@@ -403,16 +403,11 @@ static void close_groups(struct geometry *geometry, struct context *context)
     }
 }
 
-static pami_result_t destroy(struct geometry *geometry, struct context *context)
+static void destroy(struct geometry *geometry, struct context *context)
 {
     struct geometry_client *client = geometry->client;
 
     pthread_mutex_lock(&client->lock);
-    if (atomic_load_explicit(&geometry->creating, memory_order_relaxed)) {
-        pthread_mutex_unlock(&client->lock);
-        return error_set(PAMI_INVAL,
-                         "PAMI_Geometry_destroy: geometry: its creation is not complete");
-    }
     atomic_store_explicit(&geometry->state, GEOMETRY_ENDED, memory_order_relaxed);
     list_remove(&geometry->link);
     if (u64map_get(&client->ids, geometry->id) == geometry)
@@ -421,7 +416,6 @@ static pami_result_t destroy(struct geometry *geometry, struct context *context)
     registry_remove(geometry);
     close_groups(geometry, context);
     geometry_drop(geometry);
-    return PAMI_SUCCESS;
 }
 
 pami_result_t PAMI_Geometry_destroy(pami_client_t handle, pami_geometry_t *geometry_handle,
@@ -441,14 +435,13 @@ pami_result_t PAMI_Geometry_destroy(pami_client_t handle, pami_geometry_t *geome
     if (context == NULL || context->core != core)
         return error_set(PAMI_INVAL, "PAMI_Geometry_destroy: context: %s",
                          context == NULL ? context_fault(context_handle) : "of another client");
-    if (!geometry->is_world) {
-        pami_result_t result = destroy(geometry, context);
-
-        if (result != PAMI_SUCCESS)
-            return result;
-    }
-    *geometry_handle = PAMI_GEOMETRY_NULL;
+    if (atomic_load_explicit(&geometry->creating, memory_order_relaxed))
+        return error_set(PAMI_INVAL,
+                         "PAMI_Geometry_destroy: geometry: its creation is not complete");
     if (context_complete(context, fn, cookie, PAMI_SUCCESS) != 0)
-        return error_set(PAMI_ENOMEM, "PAMI_Geometry_destroy: out of memory: fn will not run");
+        return error_set(PAMI_ENOMEM, "PAMI_Geometry_destroy: out of memory");
+    if (!geometry->is_world)
+        destroy(geometry, context);
+    *geometry_handle = PAMI_GEOMETRY_NULL;
     return PAMI_SUCCESS;
 }

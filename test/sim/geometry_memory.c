@@ -1,7 +1,7 @@
 /*
  * No memory for what comes about a geometry before this task's own call, for one allocation or a
  * few in a row, each in turn: the geometry is made all the same, and so is the next one of the same
- * id.
+ * id. Nor for the word that one has been destroyed: then it has not.
  *
  * Run:
  */
@@ -9,7 +9,8 @@
 
 enum {
     TASKS = 6,
-    ID = 7
+    ID = 7,
+    MANY = 1000
 };
 
 static size_t done;
@@ -73,6 +74,38 @@ static bool run(size_t which, size_t count)
     return enough;
 }
 
+/* More than there is room for callbacks. */
+static void destroy_many(void)
+{
+    static pami_geometry_t many[MANY];
+    struct sim_job job;
+    pami_task_t own = 0;
+    size_t refused = 0;
+
+    job_create(&job, NULL, 1, 1);
+    for (unsigned i = 0; i < MANY; i++)
+        CALL(PAMI_Geometry_create_tasklist(job.client[0], 0, NULL, 0, &many[i], NULL, 1 + i, &own,
+                                           1, job.context[0], ignore, NULL));
+    job_settle(&job);
+    done = 0;
+    for (size_t i = 0; i < MANY; i++) {
+        pami_result_t result;
+
+        refuse_row(0, MANY);
+        result = PAMI_Geometry_destroy(job.client[0], &many[i], job.context[0], on_done, NULL);
+        refuse_only(SIZE_MAX);
+        if (result == PAMI_SUCCESS)
+            continue;
+        CHECK(result == PAMI_ENOMEM && many[i] != PAMI_GEOMETRY_NULL);
+        refused++;
+        CALL(PAMI_Geometry_destroy(job.client[0], &many[i], job.context[0], on_done, NULL));
+    }
+    CHECK(refused != 0);
+    job_settle(&job);
+    CHECK(done == MANY);
+    job_destroy(&job);
+}
+
 int main(void)
 {
     need_refusing();
@@ -83,5 +116,6 @@ int main(void)
             which++;
         CHECK(which > 2);
     }
+    destroy_many();
     return 0;
 }
