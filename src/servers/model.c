@@ -84,17 +84,29 @@ static int add(struct model **model, const struct model_line *line)
     return 0;
 }
 
+static void skip_rest(FILE *file)
+{
+    int c;
+
+    do
+        c = getc(file);
+    while (c != EOF && c != '\n');
+}
+
+/* What is behind a comment's mark may be of any length. */
 static int read_lines(const char *path, FILE *file, struct model **model)
 {
     unsigned number = 0, bad = 0;
     char text[256];
 
     while (number < LINES_MAX && fgets(text, sizeof(text), file) != NULL) {
-        bool whole = strchr(text, '\n') != NULL || strlen(text) < sizeof(text) - 1;
+        bool ends = strchr(text, '\n') != NULL || strlen(text) < sizeof(text) - 1;
         struct model_line line;
-        int parsed = whole ? model_parse(text, &line) : -EINVAL;
+        int parsed = ends || strchr(text, '#') != NULL ? model_parse(text, &line) : -EINVAL;
 
         number++;
+        if (!ends)
+            skip_rest(file);
         if (parsed < 0 && bad++ < WARNINGS_MAX)
             log_warn("PAMI_SERVERS_TABLE: %s:%u: makes no sense; the line is ignored", path,
                      number);

@@ -58,11 +58,14 @@ static void files(void **state)
     fprintf(file, "# a table\nput 4K-32K 64- 2-\nnonsense\nget 8 1- 1\n");
     for (int i = 0; i < 400; i++)
         fputc('x', file);
+    fprintf(file, " put 1 1 1\nsend 9 9 9 # %*s put 2 2 2\n# %*s\nput 3 3 3", 400, "", 255, "");
     fclose(file);
     assert_int_equal(model_read(path, &model), 0);
     unlink(path);
     assert_non_null(model);
-    assert_int_equal(model->count, 2);
+    assert_int_equal(model->count, 4);
+    assert_true(model_pays(model, REQUEST_SEND, 9, 9, 9));
+    assert_true(model_pays(model, REQUEST_PUT, 3, 3, 3));
     assert_true(model_pays(model, REQUEST_PUT, 4096, 64, 2));
     assert_true(model_pays(model, REQUEST_PUT, 32768, MODEL_ANY, 4));
     assert_false(model_pays(model, REQUEST_PUT, 4096, 63, 2));
