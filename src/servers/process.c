@@ -230,12 +230,6 @@ static bool describe(const struct request *request, struct server_call *call,
 
     switch (request->kind) {
     case REQUEST_PUT:
-        call->dest = request->call.put.rma.dest;
-        call->hints = request->call.put.rma.hints;
-        call->remote = (uint64_t)(uintptr_t)request->call.put.addr.remote;
-        call->bytes = request->call.put.rma.bytes;
-        data->address = request->call.put.addr.local;
-        break;
     case REQUEST_GET:
         call->dest = request->call.get.rma.dest;
         call->hints = request->call.get.rma.hints;

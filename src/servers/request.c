@@ -22,7 +22,6 @@ static pami_endpoint_t dest_of(const struct request *request)
 {
     switch (request->kind) {
     case REQUEST_PUT:
-        return request->call.put.rma.dest;
     case REQUEST_GET:
         return request->call.get.rma.dest;
     default:

@@ -42,7 +42,7 @@ static bool server_rest(struct server *server)
 
 static void count(struct server *server, const struct request *request)
 {
-    size_t bytes = request->call.put.rma.bytes;
+    size_t bytes = request->call.get.rma.bytes;
 
     if (request->kind == REQUEST_PUT) {
         servers_count(&server->puts, 1);

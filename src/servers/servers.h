@@ -132,7 +132,7 @@ struct request {
     void *more; /* malloced, when `copy` is too small */
     union {
         pami_put_simple_t put;
-        pami_get_simple_t get;
+        pami_get_simple_t get; /* a put begins like that */
         pami_send_t send;
     } call;
     struct request_event event[2]; /* put: done, rdone; send: local, remote */

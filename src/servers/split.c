@@ -130,15 +130,12 @@ static pami_result_t hand_piece(const struct request_call *call, const pami_put_
 
     if (request == NULL)
         return request_no_memory(call);
-    if (put != NULL) {
+    if (put != NULL)
         request->call.put = *put;
-        request->call.put.rma.bytes = bytes;
-        addr = &request->call.put.addr;
-    } else {
+    else
         request->call.get = *get;
-        request->call.get.rma.bytes = bytes;
-        addr = &request->call.get.addr;
-    }
+    request->call.get.rma.bytes = bytes;
+    addr = &request->call.get.addr;
     addr->local = (char *)addr->local + at;
     addr->remote = (char *)addr->remote + at;
     request_events(request, whole, first ? on_first : NULL, second ? on_second : NULL);
