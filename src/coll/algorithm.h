@@ -37,7 +37,7 @@ typedef int algorithm_make_function(struct group *group, const struct algorithm 
                                     struct collective *collective, struct machine **machine);
 
 struct algorithm {
-    pami_xfer_type_t type;   /* the v_int rows are made from the v rows by the engine */
+    pami_xfer_type_t type;   /* never one of the *_INT types: those without serve them */
     const char *name;        /* as users write it: "Binomial", "RecursiveDoubling", "Ring" */
     const char *description; /* one sentence */
     const struct schedule_ops *schedule;

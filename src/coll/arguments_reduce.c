@@ -3,7 +3,7 @@
  */
 #include "coll/arguments.h"
 
-/* What the five structures of reductions have in common. */
+/* What the four structures of reductions have in common. */
 struct reduction {
     struct side send, recv;
     pami_data_function op;

@@ -176,8 +176,8 @@ void shared_let_go(struct arena_hold *hold);
 
 /* ---- doubt.c: see ask.h ---- */
 
-/* What members believe of the collective they ask about is in the check of the word. */
-/* Ask about the collectives that are stuck in arenas. Returns how many questions. */
+/* Ask about the collectives that are stuck in arenas; what this member believes of one is in the
+ * check of the word. Returns how many questions. */
 size_t shared_ask(struct shared *shared, bool now);
 
 /* Somebody waits in an arena, maybe for this member, which has all runs before the number `over`
