@@ -2,13 +2,16 @@
  * Collectives by aggregation nodes in real processes, of all members and of the leaders of their
  * nodes, and others among them: several in flight, short and long, on geometries that come and go,
  * optimised or not, with one member late; with few slots some of the groups are refused and work
- * all the same, and geometries that are destroyed give theirs back.
+ * all the same, and geometries that are destroyed give theirs back. Groups of which one member,
+ * task TEST_ODD, has another radix, and so another tree, work too.
  *
  * Run: tasks=1,2,3,5,7,13 nodes=1,2,3,4 timeout=120
  * Run: tasks=5,7 nodes=1,3 env="PAMI_COLL_AGGREGATE_SLOTS=6 PAMI_COLL_AGGREGATE_RADIX=2" timeout=90
  * Run: tasks=4,6 nodes=2 env="PAMI_COLL_AGGREGATE_SLOTS=0" timeout=120
  * Run: tasks=8 nodes=3 env="PAMI_COLL_SHARED_BYTES=0" timeout=120
  * Run: tasks=5 nodes=4 env="PAMI_NETWORK=ofi PAMI_COLL_AGGREGATE_SEGMENT=32K" timeout=120
+ * Run: tasks=4,7 nodes=1,2 env="TEST_ODD=0 PAMI_COLL_ASK=2ms" timeout=120
+ * Run: tasks=5,8 nodes=1,3 env="TEST_ODD=3 PAMI_COLL_ASK=2ms" timeout=120
  */
 #include "coll.h"
 
@@ -119,8 +122,11 @@ static void check(unsigned round, unsigned which)
 
 int main(void)
 {
+    const char *rank = getenv("PMI_RANK"), *odd = getenv("TEST_ODD");
     pami_geometry_t kept[4] = {NULL};
 
+    if (rank != NULL && odd != NULL && strcmp(rank, odd) == 0)
+        setenv("PAMI_COLL_AGGREGATE_RADIX", "2", 1);
     job_start(&job, "coll aggregated", 1);
     for (size_t i = 0; i < LENGTH + FLYING; i++)
         source[i] = i + job.task;

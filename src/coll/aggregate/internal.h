@@ -213,6 +213,9 @@ struct aggregate_node *aggregate_nodes_next(const struct aggregate_node *node);
 struct aggregate_node *aggregate_nodes_find(const struct aggregate *aggregate,
                                             const struct aggregate_wire *wire);
 bool aggregate_node_is_of(const struct aggregate_node *node, const struct aggregate_wire *tree);
+/* Is it the parent of one here that asks? */
+bool aggregate_nodes_know(const struct aggregate *aggregate, const struct aggregate_wire *question,
+                          uint32_t origin);
 /* 0 or -ENOMEM */
 int aggregate_nodes_add(struct aggregate_node *node);
 void aggregate_nodes_remove(struct aggregate_node *node);
@@ -224,6 +227,8 @@ int aggregate_node_describe(struct aggregate_member *member, const struct aggreg
 void aggregate_nodes_leave(struct aggregate *aggregate, const struct aggregate_member *member);
 /* Somebody waits for what is acted for here: nodes below that vertex join again. */
 void aggregate_nodes_repeat(struct aggregate *aggregate, const struct aggregate_wire *question);
+/* Nobody gets slots in this tree. */
+void aggregate_nodes_refuse(struct aggregate *aggregate, const struct aggregate_wire *tree);
 /* Nodes that wait for the host, which has gone past their terms; `top`: the geometry's group. */
 void aggregate_nodes_pass(struct aggregate *aggregate, const struct group *top);
 /* 0 or -ENOMEM: nothing has been done */

@@ -163,6 +163,37 @@ static void answer_past(struct aggregate *aggregate, const struct aggregate_wire
     aggregate_send(aggregate, origin, &wire, NULL, 0);
 }
 
+/* Is a node that asks no part of this member's tree, in which it has described all of its own? */
+static bool is_stranger(const struct aggregate *aggregate, const struct aggregate_member *member,
+                        const struct aggregate_wire *wire, uint32_t origin)
+{
+    const struct aggregate_address *parent = &member->parent;
+    const struct aggregate_node *node;
+
+    if (wire->place == AGGREGATE_RADIX_MAX) {
+        node = aggregate_nodes_find(aggregate, wire);
+        return node != NULL && !node->described;
+    }
+    return (parent->endpoint != origin || parent->vertex != wire->vertex ||
+            parent->place != wire->place) &&
+           !aggregate_nodes_know(aggregate, wire, origin);
+}
+
+/* Then options differ between tasks: that node hears that nobody comes, and nobody gets slots. */
+static bool is_elsewhere(struct aggregate *aggregate, struct aggregate_member *member,
+                         const struct aggregate_wire *wire, uint32_t origin)
+{
+    if ((member->state != AGGREGATE_JOINING && member->state != AGGREGATE_REFUSED) ||
+        !is_stranger(aggregate, member, wire, origin))
+        return false;
+    aggregate_nodes_refuse(aggregate, wire);
+    if (wire->place != AGGREGATE_RADIX_MAX)
+        answer_past(aggregate, wire, origin);
+    if (member->state == AGGREGATE_JOINING)
+        aggregate_member_decide(member, AGGREGATE_REFUSED);
+    return true;
+}
+
 /* A node waits for this member in a run. Whoever waits there too, or has not begun it, says nothing
  * but that a member has gone; see ask.h. */
 static void on_ask(struct aggregate *aggregate, struct group *top,
@@ -170,7 +201,7 @@ static void on_ask(struct aggregate *aggregate, struct group *top,
 {
     struct context *context = aggregate->context;
     uint32_t number = (uint32_t)wire->number;
-    const struct aggregate_member *member;
+    struct aggregate_member *member;
     const struct group *group;
     bool failed, gave_up;
 
@@ -183,8 +214,10 @@ static void on_ask(struct aggregate *aggregate, struct group *top,
         answer_past(aggregate, wire, origin);
         return;
     }
-    aggregate_nodes_repeat(aggregate, wire);
     member = aggregate_find_term(top, wire->channel, wire->term);
+    if (member != NULL && is_elsewhere(aggregate, member, wire, origin))
+        return;
+    aggregate_nodes_repeat(aggregate, wire);
     if (member != NULL && member->state == AGGREGATE_JOINING)
         aggregate_member_join(member);
     if (member != NULL &&

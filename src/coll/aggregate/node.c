@@ -230,6 +230,15 @@ static int describe_child(struct aggregate_node *node, uint32_t place, uint32_t 
     return 0;
 }
 
+/* Somebody has joined who has no place here: options differ between tasks, and so their trees. */
+static bool has_strangers(const struct aggregate_node *node)
+{
+    for (uint32_t i = node->count; i < AGGREGATE_RADIX_MAX; i++)
+        if (node->child[i].joined)
+            return true;
+    return false;
+}
+
 int aggregate_node_describe(struct aggregate_member *member, const struct aggregate_tree *tree,
                             uint32_t vertex)
 {
@@ -265,6 +274,8 @@ int aggregate_node_describe(struct aggregate_member *member, const struct aggreg
         join_up(node, 0);
     else if (mark != 0)
         refuse(node, mark);
+    else if (has_strangers(node))
+        refuse(node, 0);
     else
         join_if_complete(node);
     return 0;
@@ -299,6 +310,15 @@ void aggregate_nodes_repeat(struct aggregate *aggregate, const struct aggregate_
         else if (node->state == AGGREGATE_REFUSED)
             join_up(node, 0);
     }
+}
+
+void aggregate_nodes_refuse(struct aggregate *aggregate, const struct aggregate_wire *tree)
+{
+    struct aggregate_node *node = aggregate_nodes_first(aggregate, tree->identity);
+
+    for (; node != NULL; node = aggregate_nodes_next(node))
+        if (aggregate_node_is_of(node, tree) && node->state != AGGREGATE_GRANTED)
+            refuse(node, 0);
 }
 
 /* Of those that wait, the first one asks for all. What is missing below another node is asked for
@@ -451,13 +471,28 @@ static struct aggregate_node *node_joined(struct aggregate *aggregate,
     return node;
 }
 
+/* Who joins has no place here: options differ between tasks, and so their trees, so that no node
+ * above this one gets all of its children. */
+static void turn_away(struct aggregate_node *node, const struct aggregate_wire *wire,
+                      uint32_t origin)
+{
+    struct aggregate_wire answer = *wire;
+
+    if (node->state != AGGREGATE_GRANTED)
+        refuse(node, 0);
+    answer.kind = AGGREGATE_GRANT;
+    answer.vertex = wire->from;
+    answer.number = answer.segment = answer.check = 0;
+    aggregate_send(node->aggregate, origin, &answer, NULL, 0);
+}
+
 static void on_join(struct aggregate_node *node, struct aggregate_child *child,
                     const struct aggregate_wire *wire, uint32_t origin)
 {
     bool fits = !node->described || (child->endpoint == origin && child->vertex == wire->from);
 
     if (!fits || (child->joined && child->endpoint != origin)) {
-        node->aggregate->context->counters[COUNTER_FOREIGN]++;
+        turn_away(node, wire, origin);
         return;
     }
     if (child->joined) {
@@ -502,18 +537,20 @@ int aggregate_node_join(struct aggregate *aggregate, const struct aggregate_wire
                         uint32_t origin)
 {
     struct aggregate_node *node;
-    struct aggregate_child *child = NULL;
+    struct aggregate_child *child;
 
-    if (wire->place < AGGREGATE_RADIX_MAX) {
-        node = node_joined(aggregate, wire);
-        if (node == NULL)
-            return -ENOMEM;
-        child = child_at(node, wire->place);
+    if (wire->place >= AGGREGATE_RADIX_MAX) {
+        aggregate->context->counters[COUNTER_FOREIGN]++;
+        return 0;
     }
+    node = node_joined(aggregate, wire);
+    if (node == NULL)
+        return -ENOMEM;
+    child = child_at(node, wire->place);
     if (child != NULL)
         on_join(node, child, wire, origin);
     else
-        aggregate->context->counters[COUNTER_FOREIGN]++;
+        turn_away(node, wire, origin);
     return 0;
 }
 

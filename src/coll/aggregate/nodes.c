@@ -36,6 +36,25 @@ struct aggregate_node *aggregate_nodes_find(const struct aggregate *aggregate,
     return node;
 }
 
+/* The node that asks is one of this member's tree: the parent of a node here. */
+static bool is_parent(const struct aggregate_node *node, const struct aggregate_wire *question,
+                      uint32_t origin)
+{
+    return aggregate_node_is_of(node, question) && node->described && !node->is_root &&
+           node->parent.endpoint == origin && node->parent.vertex == question->vertex &&
+           node->parent.place == question->place;
+}
+
+bool aggregate_nodes_know(const struct aggregate *aggregate, const struct aggregate_wire *question,
+                          uint32_t origin)
+{
+    const struct aggregate_node *node = aggregate_nodes_first(aggregate, question->identity);
+
+    while (node != NULL && !is_parent(node, question, origin))
+        node = aggregate_nodes_next(node);
+    return node != NULL;
+}
+
 int aggregate_nodes_add(struct aggregate_node *node)
 {
     struct aggregate_node *first = aggregate_nodes_first(node->aggregate, node->identity);
