@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "bootstrap/pmix_abi.h"
+#include "util/linkage.h"
 #include "util/option.h"
 
 /* The last binary interface that is known to differ was that of version 1. */
@@ -35,8 +36,13 @@ static void *open_any(char *why, size_t size)
     const char *told = option_string(OPT_PMIX_LIBRARY);
     const char *reason;
     char path[PATH_MAX];
-    void *handle = dlopen(told[0] != '\0' ? told : soname, RTLD_NOW | RTLD_LOCAL);
+    void *handle;
 
+    if (!linkage_opens_libraries()) {
+        snprintf(why, size, LINKAGE_STATIC);
+        return NULL;
+    }
+    handle = dlopen(told[0] != '\0' ? told : soname, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         reason = dlerror();
         snprintf(why, size, "%s", reason != NULL ? reason : "no reason given");

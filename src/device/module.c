@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "device/network.h"
+#include "util/linkage.h"
 
 static const struct module_host host = {
     .stamp = MODULE_STAMP,
@@ -102,6 +103,10 @@ static void *open_module(const char *name, char *why, size_t size)
     char second[256] = "";
     void *module;
 
+    if (!linkage_opens_libraries()) {
+        snprintf(why, size, LINKAGE_STATIC);
+        return NULL;
+    }
     if (*wanted != '\0')
         return open_in(wanted, "", name, why, size);
     if (!own_directory(directory, sizeof(directory))) {
