@@ -350,12 +350,22 @@ static void close_lane(struct lane *lane)
 }
 
 static const char usage[] =
-    "usage: pamirun -n 2 pami_perf [--calibrate] [--bytes LOW-HIGH] [--seconds S]\n"
-    "       pami_perf --help | --version\n";
+    "Usage: pamirun -n TASKS pami_perf [OPTION]...\n"
+    "Measures messages from task 0 to the first other task of its node, and to the first one of\n"
+    "another node.\n"
+    "  --calibrate       from which size on the rendezvous protocol pays: PAMI_RNDV_BYTES\n"
+    "  --bytes LOW-HIGH  sizes, each twice the one before; suffixes K, M, G (default 8-1M)\n"
+    "  --seconds S       length of a turn, of which each number takes five (default 0.02)\n"
+    "  --help            this text\n"
+    "  --version         the version\n";
 
-static int wrong(const char *option, const char *what)
+/* `value`, where it is not NULL, is what is wrong with the option. */
+static int wrong(const char *option, const char *value, const char *what)
 {
-    fprintf(stderr, "pami_perf: %s: %s\n%s", option, what, usage);
+    const char *quote = value != NULL ? "'" : "";
+
+    fprintf(stderr, "pami_perf: %s: %s%s%s%s%s; pami_perf --help lists the options\n", option,
+            quote, value != NULL ? value : "", quote, value != NULL ? " " : "", what);
     return 2;
 }
 
@@ -417,11 +427,11 @@ static int parse(int argc, char **argv)
             continue;
         }
         if (!is_bytes && strcmp(option, "--seconds") != 0)
-            return wrong(option, "unknown argument");
+            return wrong(option, NULL, "unknown argument");
         if (value == NULL)
-            return wrong(option, "needs an argument");
+            return wrong(option, NULL, "needs an argument");
         if (is_bytes ? !read_range(value) : !read_seconds(value))
-            return wrong(option,
+            return wrong(option, value,
                          is_bytes ? "is not a range of bytes, as 8-1M" : "is not a time above 0");
         i++;
     }

@@ -392,14 +392,34 @@ static void serve(struct serving *serving)
     }
 }
 
-int main(void)
+/* -1: not an option that every tool has. */
+static int print(const char *option)
+{
+    if (strcmp(option, "--help") == 0)
+        puts("Usage: pamirun --servers K [OPTION]... PROGRAM [ARGUMENT]...\n"
+             "K processes of pami_server on each node carry out communication for the tasks of\n"
+             "PROGRAM. They are started in this way only.");
+    else if (strcmp(option, "--version") == 0)
+        puts("pami_server (libpami) " PAMI_VERSION_TEXT);
+    else
+        return -1;
+    if (fflush(stdout) == 0)
+        return 0;
+    perror("pami_server: cannot write");
+    return 1;
+}
+
+int main(int argc, char **argv)
 {
     /* Signals that are passed on to the tasks are theirs; pamirun ends servers with KILL. */
     static const int theirs[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
     static struct serving serving;
     pami_client_t client;
     pami_context_t context;
+    int status = argc == 2 ? print(argv[1]) : -1;
 
+    if (status >= 0)
+        return status;
     for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
         signal(theirs[i], SIG_IGN);
     if (PAMI_Client_create("server", &client, NULL, 0) != PAMI_SUCCESS)

@@ -470,7 +470,7 @@ static int tune(struct settings *settings)
     results_close(&results, results.count == 0 || (failed == 0 && lines >= 0));
     if (lines < 0)
         return 1;
-    printf("%s: %d lines\n", settings->output, lines);
+    printf("%s: %d line%s\n", settings->output, lines, lines == 1 ? "" : "s");
     return failed == 0 ? 0 : 1;
 }
 

@@ -51,5 +51,6 @@ for tool in "$perf --help" "$perf --version" "$BUILD/bin/pami_tune --help" \
     [ "$status" = 1 ] || fail "$tool: status $status where nothing can be written"
     grep -q 'written\|cannot write' <<<"$output" || fail "$tool does not say that nothing was written"
 done
+"$perf" --bytes 8-4 2>&1 | grep -q "'8-4' is not a range" || fail "the value is not named"
 "$perf" --help | grep -q -- --calibrate || fail "--help"
 "$perf" --version | grep -q '^pami_perf (libpami) [0-9]' || fail "--version"

@@ -38,6 +38,10 @@ run 2 "$pamirun" -n 2 --nodes 2 --servers 2048 true
 has err 'together they are 4096 at most'
 run 2 "$build/bin/pami_server"
 has err 'pamirun --servers'
+run 0 "$build/bin/pami_server" --help
+has out 'pamirun --servers'
+run 0 "$build/bin/pami_server" --version
+has out 'pami_server (libpami)'
 
 echo '# they end with the job'
 start=$(now)
