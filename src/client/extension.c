@@ -2,8 +2,8 @@
  * Extensions: one table of them, and of the symbols of each.
  *
  * Symbols are constant, or belong to a client and live as long as it does: they stay usable when
- * the extension has been closed. An extension of the whole process has one handle for good, so that
- * a program that asks it for a symbol after closing it, or closes it twice, does no harm.
+ * the extension has been closed. An extension of the whole process has one handle for good, which a
+ * program may ask for a symbol after closing it; another one that has been closed is refused.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +15,7 @@
 #include "client/async.h"
 #include "client/client.h"
 #include "client/torus.h"
+#include "context/registry.h"
 #include "util/error.h"
 
 /* Either a function that is the same for everybody, or what `find` says of a client. */
@@ -199,16 +200,31 @@ pami_result_t PAMI_Extension_open(pami_client_t handle, const char *name, pami_e
         return error_set(PAMI_ERROR, "PAMI_Extension_open: client: it has no %s", row->name);
     if (extension == NULL)
         return error_set(PAMI_ENOMEM, "PAMI_Extension_open: out of memory");
+    if (registry_add(extension, &client->core) != 0) {
+        free(extension);
+        return error_set(PAMI_ENOMEM, "PAMI_Extension_open: out of memory");
+    }
     *extension = (struct extension){.magic = EXTENSION_MAGIC, .row = row, .client = client};
     *out = extension;
     return PAMI_SUCCESS;
 }
 
-void *PAMI_Extension_symbol(pami_extension_t handle, const char *name)
+/* NULL unless it is open, or of the whole process. */
+static const struct extension *extension_from_handle(pami_extension_t handle)
 {
     const struct extension *extension = handle;
+    bool known = registry_find(handle) != NULL;
 
-    if (extension == NULL || extension->magic != EXTENSION_MAGIC || name == NULL) {
+    for (size_t i = 0; i < EXTENSIONS; i++)
+        known = known || extension == &common[i];
+    return known && extension->magic == EXTENSION_MAGIC ? extension : NULL;
+}
+
+void *PAMI_Extension_symbol(pami_extension_t handle, const char *name)
+{
+    const struct extension *extension = extension_from_handle(handle);
+
+    if (extension == NULL || name == NULL) {
         error_set(PAMI_INVAL, "PAMI_Extension_symbol: extension or name: NULL or not open");
         return NULL;
     }
@@ -223,13 +239,13 @@ void *PAMI_Extension_symbol(pami_extension_t handle, const char *name)
 
 pami_result_t PAMI_Extension_close(pami_extension_t handle)
 {
-    struct extension *extension = handle;
+    const struct extension *extension = extension_from_handle(handle);
 
-    if (extension == NULL || extension->magic != EXTENSION_MAGIC)
+    if (extension == NULL)
         return error_set(PAMI_INVAL, "PAMI_Extension_close: extension: not open");
     if (extension->client == NULL)
         return PAMI_SUCCESS;
-    extension->magic = 0;
-    free(extension);
+    registry_remove(handle);
+    free(handle);
     return PAMI_SUCCESS;
 }

@@ -1,5 +1,6 @@
 /*
- * The process's live handles: clients, geometries, and contexts off the hot path.
+ * The process's live handles: clients, geometries, extensions of clients, and contexts off the hot
+ * path.
  *
  * A handle is looked up, never followed, so that anything at all may be asked about. Thread-safe;
  * constant time, for the simulation has 10^5 clients.

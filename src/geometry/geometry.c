@@ -218,7 +218,7 @@ struct geometry *geometry_from_handle(pami_geometry_t handle)
 {
     struct geometry *geometry = handle;
 
-    /* What is registered may be read: it is a client, a context or a geometry. */
+    /* What is registered may be read: it begins with a word of its own. */
     return registry_find(handle) != NULL && geometry->magic == GEOMETRY_MAGIC ? geometry : NULL;
 }
 

@@ -73,6 +73,9 @@ static void local_task(const char *name)
     CHECK(PAMI_Extension_symbol(first, "") == NULL);
     CHECK(PAMI_Extension_symbol(first, NULL) == NULL);
     CHECK_OK(PAMI_Extension_close(first));
+    CHECK_RESULT(PAMI_Extension_close(first), PAMI_INVAL);
+    CHECK(PAMI_Extension_symbol(first, "base") == NULL);
+    CHECK_RESULT(PAMI_Extension_close(job.client), PAMI_INVAL); /* no extension at all */
     check_table(PAMI_Extension_symbol(second, "base"), stride, bitmask);
     CHECK_OK(PAMI_Extension_close(second));
     check_table(base, stride, bitmask); /* symbols stay usable */
