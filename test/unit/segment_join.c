@@ -30,6 +30,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "device/shm/chunk.h"
+#include "device/shm/handoff.h"
 #include "device/shm/segment.h"
 #include "util/option.h"
 
@@ -333,6 +334,33 @@ static void maker_is_gone(void **state)
     all_good(&pid, 1);
 }
 
+/* The maker is stopped, and as many as may wait for it do: nobody else waits for ever. */
+static void maker_is_full(void **state)
+{
+    static const char name[] = "pami-segment-test-full";
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const socklen_t length = offsetof(struct sockaddr_un, sun_path) + sizeof name;
+    int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    struct timespec begin, end;
+    int waiting[4], fd, count = 0;
+
+    (void)state;
+    memcpy(address.sun_path + 1, name, sizeof name - 1);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, length), 0);
+    assert_int_equal(listen(listener, 0), 0);
+    do {
+        assert_true(count < 4);
+        waiting[count] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+    } while (connect(waiting[count++], (struct sockaddr *)&address, length) == 0);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    assert_int_equal(handoff_fetch(name, 1, 0.2, &fd), -ETIMEDOUT);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    assert_true(end.tv_sec - begin.tv_sec < 10);
+    while (count > 0)
+        close(waiting[--count]);
+    close(listener);
+}
+
 /* The maker has descriptors for the file and the listener, and none for who comes. */
 static void make_with_few(uint32_t task)
 {
@@ -492,6 +520,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(strangers, board_new, board_remove),
         cmocka_unit_test_setup_teardown(missing, board_new, board_remove),
         cmocka_unit_test_setup_teardown(maker_is_gone, board_new, board_remove),
+        cmocka_unit_test_setup_teardown(maker_is_full, board_new, board_remove),
         cmocka_unit_test_setup_teardown(few_descriptors, board_new, board_remove),
         cmocka_unit_test_setup_teardown(few_descriptors_to_join, board_new, board_remove),
         cmocka_unit_test_setup_teardown(different_contexts, board_new, board_remove),

@@ -208,7 +208,7 @@ int handoff_fetch(const char *name, uint32_t self, double seconds, int *fd)
     struct hello hello = {.magic = HELLO_MAGIC, .member = self};
     double end = clock_now() + seconds;
     int error = 0;
-    int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (connection < 0)
         return -errno;
