@@ -101,10 +101,14 @@ struct port {
 };
 
 /*
- * One destination as seen by one port. `am` and the limits are copied here so that the send path
- * touches one structure only.
+ * One destination as seen by one port. `am` and the limits are here, so that the send path touches
+ * one structure only.
  */
 struct path {
+    /*
+     * One packet, all or nothing. Packets of one path arrive in the order in which they were
+     * accepted; so do packets of two paths of one port to one endpoint.
+     */
     int (*am)(struct path *, const struct packet *);
     /*
      * The same for a short packet without protocol data, whose header is in two words, with few
@@ -253,12 +257,6 @@ struct device_ops {
 
     /* `how` is a sum of PATH_*. Paths live as long as their port. */
     int (*path_open)(struct port *port, uint32_t endpoint, unsigned how, struct path **path);
-
-    /*
-     * One packet, all or nothing. Packets of one path arrive in the order in which they were
-     * accepted; so do packets of two paths of one port to one endpoint.
-     */
-    int (*am)(struct path *path, const struct packet *packet);
 
     /*
      * Read or write `bytes` of the destination task's memory. NULL where the device has none.

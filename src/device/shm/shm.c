@@ -220,7 +220,6 @@ const struct device_ops shm_device_ops = {
     .port_open = shm_port_open,
     .port_close = shm_port_close,
     .path_open = shm_path_open,
-    .am = shm_am,
     .get = shm_get,
     .put = shm_put,
     .map = shm_map,

@@ -206,7 +206,6 @@ const struct device_ops sim_device_ops = {
     .port_open = sim_port_open,
     .port_close = sim_port_close,
     .path_open = sim_path_open,
-    .am = sim_am,
     .get = sim_get,
     .put = sim_put,
     .heap_alloc = sim_heap_alloc,
