@@ -19,8 +19,9 @@
 
 /* What tells a module and a library that were not built together apart. */
 #define MODULE_STAMP                                                                               \
-    ((uint64_t)sizeof(struct device_ops) << 48 | (uint64_t)sizeof(struct path) << 32 |             \
-     (uint64_t)sizeof(struct port_params) << 16 | (uint64_t)OPTION_COUNT)
+    ((uint64_t)sizeof(struct device_ops) << 52 | (uint64_t)sizeof(struct path) << 40 |             \
+     (uint64_t)sizeof(struct port_params) << 28 | (uint64_t)sizeof(struct module_host) << 16 |     \
+     (uint64_t)OPTION_COUNT)
 
 /* The library, as a module sees it. */
 struct module_host {
