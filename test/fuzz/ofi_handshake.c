@@ -327,16 +327,14 @@ static void nonsense(long rounds)
     struct fi_ops_cq ops = {.size = sizeof(ops), .read = read_nothing};
     struct fid_cq cq = {.ops = &ops};
     struct ofi_slot open = {.open = true, .cq = &cq}, closed = {.offset = 1, .cq = &cq};
-    struct sockaddr_in *loopback;
     struct place to;
     char text[OFI_CARD_MAX], why[256];
     struct list *item;
     struct end me;
 
     end_init(&me, 0, 1);
-    loopback = (struct sockaddr_in *)(void *)&me.device.interface;
-    loopback->sin_family = AF_INET;
-    loopback->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    me.device.interface.v4.sin_family = AF_INET;
+    me.device.interface.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     me.device.provider.info = &info;
     me.device.slots = slots;
     pthread_mutex_init(&me.device.lock, NULL);

@@ -77,11 +77,7 @@ struct challenge {
 
 /* Where a task's reception is. */
 struct place {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } door;
+    union ofi_address door;
     in_port_t closed; /* nobody listens there: who connects is refused as long as the host lives */
 };
 

@@ -272,19 +272,15 @@ static int add(struct reception *reception, int fd, enum source source)
 /* On the interface that is used, and no other. */
 static int take_port(const struct ofi_device *device, int *fd, uint16_t *port)
 {
-    struct sockaddr_storage address = device->interface;
-    socklen_t bytes =
-        address.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-    struct sockaddr *plain = (struct sockaddr *)(void *)&address;
+    union ofi_address address = device->interface;
+    socklen_t bytes = ofi_address_bytes(&address);
 
-    *fd = socket_new(address.ss_family);
+    *fd = socket_new(address.any.sa_family);
     if (*fd < 0)
         return *fd;
-    if (bind(*fd, plain, bytes) != 0 || getsockname(*fd, plain, &bytes) != 0)
+    if (bind(*fd, &address.any, bytes) != 0 || getsockname(*fd, &address.any, &bytes) != 0)
         return -errno;
-    *port =
-        ntohs(address.ss_family == AF_INET ? ((struct sockaddr_in *)(void *)&address)->sin_port
-                                           : ((struct sockaddr_in6 *)(void *)&address)->sin6_port);
+    *port = ntohs(ofi_address_port(&address));
     return 0;
 }
 

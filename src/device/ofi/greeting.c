@@ -48,11 +48,6 @@ static uint64_t silence_ns(const struct ofi_device *device)
     return smaller(timeout_ns(device) / SILENCE_PART, SILENCE_NS);
 }
 
-static socklen_t length(const struct sockaddr *address)
-{
-    return address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-}
-
 static struct place beside(const struct place *place)
 {
     struct place other = *place;
@@ -66,20 +61,19 @@ static struct place beside(const struct place *place)
 
 /* From the address of the interface that we use. The port is chosen when it is known where to: one
  * that is bound before serves this connection only, and a host has some 28000 for all its tasks. */
-static int connect_from(const struct sockaddr_storage *from, const struct place *place)
+static int connect_from(const union ofi_address *from, const union ofi_address *to)
 {
-    const struct sockaddr *to = &place->door.any;
     const int on = 1;
-    int fd = socket_new(to->sa_family);
+    int fd = socket_new(to->any.sa_family);
     int error = 0;
 
     if (fd < 0)
         return fd;
     setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
-    if (from->ss_family == to->sa_family)
-        error = bind(fd, (const struct sockaddr *)(const void *)from, length(to));
+    if (from->any.sa_family == to->any.sa_family)
+        error = bind(fd, &from->any, ofi_address_bytes(from));
     if (error == 0)
-        error = connect(fd, to, length(to));
+        error = connect(fd, &to->any, ofi_address_bytes(to));
     if (error == 0 || errno == EINPROGRESS)
         return fd;
     error = -errno;
@@ -125,16 +119,12 @@ static bool waits_for_way(const struct ofi_device *device, struct connection *co
 /* Another node's task has the address of this one: who asks there asks this host. */
 static bool is_own(const struct ofi_device *device, const struct place *place)
 {
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)&device->interface;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&device->interface;
+    const union ofi_address *own = &device->interface;
+    bool loopback = own->any.sa_family == AF_INET
+                        ? ntohl(own->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
+                        : IN6_IS_ADDR_LOOPBACK(&own->v6.sin6_addr);
 
-    if (place->door.any.sa_family != device->interface.ss_family)
-        return false;
-    if (v4->sin_family == AF_INET)
-        return place->door.v4.sin_addr.s_addr == v4->sin_addr.s_addr &&
-               ntohl(v4->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET;
-    return IN6_ARE_ADDR_EQUAL(&place->door.v6.sin6_addr, &v6->sin6_addr) &&
-           !IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+    return !loopback && ofi_address_same_host(&place->door, own);
 }
 
 static void say_refused(const struct ofi_device *device, const struct connection *connection,
@@ -153,7 +143,7 @@ static void say_refused(const struct ofi_device *device, const struct connection
 static int begin(const struct ofi_device *device, struct connection *connection,
                  const struct place *place, enum connection_state state)
 {
-    int fd = connect_from(&device->interface, place);
+    int fd = connect_from(&device->interface, &place->door);
 
     if (fd < 0 && waits_for_way(device, connection, -fd))
         return 0;

@@ -2,6 +2,7 @@
  * The ofi device's objects, shared by its files.
  *
  *   ofi.c         the device: opening, reach, the table of operations
+ *   address.c     addresses of sockets
  *   interface.c   which network interface
  *   provider.c    which libfabric provider, and why
  *   slot.c        one libfabric endpoint with its queues and buffers, for each context
@@ -37,7 +38,6 @@
 #define LIBPAMI_DEVICE_OFI_OFI_H
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -50,6 +50,7 @@
 #undef container_of /* libfabric has one as well */
 
 #include "device/device.h"
+#include "device/ofi/address.h"
 #include "device/ofi/proof.h"
 #include "util/hash.h"
 #include "util/list.h"
@@ -424,7 +425,7 @@ struct ofi_device {
     uint32_t contexts;
     struct ofi_provider provider;
     struct proof_key key;
-    struct sockaddr_storage interface; /* address of the interface used, port 0 */
+    union ofi_address interface; /* address of the interface used, port 0 */
     uint32_t peer_timeout_ms;
     uint64_t rest_ticks; /* the shortest rest of a port while others are busy */
     pthread_mutex_t lock;
@@ -475,9 +476,8 @@ static inline bool ofi_link_has_left(const struct ofi_link *link)
 }
 
 /* interface.c: the address to use; `host_only`: all tasks are on this host. */
-int ofi_interface(const char *wanted, bool host_only, struct sockaddr_storage *address, char *why,
+int ofi_interface(const char *wanted, bool host_only, union ofi_address *address, char *why,
                   size_t size);
-void ofi_address_format(const struct sockaddr_storage *address, char *text, size_t size);
 
 /* provider.c: by the device's interface; and its place among the tasks of the host, which are known
  * by their numbers alone where it has no heap */

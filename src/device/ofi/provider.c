@@ -184,24 +184,14 @@ static void ask(const struct step *step, const char *node, struct fi_info **list
 }
 
 /* It would use the interface we were told to, or has none of that kind. */
-static bool is_on_interface(const struct fi_info *info, const struct sockaddr_storage *interface)
+static bool is_on_interface(const struct fi_info *info, const union ofi_address *interface)
 {
-    const struct sockaddr_in *theirs = info->src_addr;
-    const struct sockaddr_in *ours = (const struct sockaddr_in *)(const void *)interface;
-
-    if (!is_over_sockets(info))
-        return true;
-    if (theirs == NULL || theirs->sin_family != ours->sin_family)
-        return false;
-    if (ours->sin_family == AF_INET)
-        return theirs->sin_addr.s_addr == ours->sin_addr.s_addr;
-    return memcmp(&((const struct sockaddr_in6 *)info->src_addr)->sin6_addr,
-                  &((const struct sockaddr_in6 *)(const void *)interface)->sin6_addr,
-                  sizeof(struct in6_addr)) == 0;
+    return !is_over_sockets(info) ||
+           (info->src_addr != NULL && ofi_address_same_host(info->src_addr, interface));
 }
 
 /* NULL when it will do; else why not. */
-static const char *refusal(const struct fi_info *info, const struct sockaddr_storage *interface)
+static const char *refusal(const struct fi_info *info, const union ofi_address *interface)
 {
     const char *provider = option_string(OPT_OFI_PROVIDER);
     const char *domain = option_string(OPT_OFI_DOMAIN);
@@ -221,7 +211,7 @@ static const char *refusal(const struct fi_info *info, const struct sockaddr_sto
 }
 
 /* name: of the provider; NULL: any. */
-static struct fi_info *best_of(struct fi_info *list, const struct sockaddr_storage *interface,
+static struct fi_info *best_of(struct fi_info *list, const union ofi_address *interface,
                                const char *name)
 {
     struct fi_info *best = NULL;
@@ -350,7 +340,7 @@ static struct fi_info *share_out(const struct ofi_device *device, struct fi_info
 static struct fi_info *choose(const struct ofi_device *device, const char *node,
                               struct fi_info **list, const struct step **step)
 {
-    const struct sockaddr_storage *interface = &device->interface;
+    const union ofi_address *interface = &device->interface;
     struct fi_info *all = NULL;
     struct fi_info *best, *found = NULL;
 
@@ -451,7 +441,7 @@ static bool seen_before(const struct fi_info *list, const struct fi_info *info)
 void ofi_provider_explain(const struct ofi_device *device, device_explain_function *say,
                           void *cookie)
 {
-    const struct sockaddr_storage *interface = &device->interface;
+    const union ofi_address *interface = &device->interface;
     char node[INET6_ADDRSTRLEN];
     char line[256];
     const struct fi_info *chosen;

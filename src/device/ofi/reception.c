@@ -168,7 +168,7 @@ static struct connection *connect_to(struct reception *reception, const struct p
         log_error("ofi: task %u cannot be talked to: %s", task, why);
         return NULL;
     }
-    if (place.door.any.sa_family != device->interface.ss_family)
+    if (place.door.any.sa_family != device->interface.any.sa_family)
         log_warn("ofi: task %u has an address of another family than this one: %s "
                  "(PAMI_OFI_INTERFACE)",
                  task, card);

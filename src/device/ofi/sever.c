@@ -16,7 +16,6 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,32 +25,12 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-union name {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-};
-
-static bool host_equal(const union name *a, const union name *b)
-{
-    if (a->any.sa_family != b->any.sa_family)
-        return false;
-    return a->any.sa_family == AF_INET
-               ? a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr
-               : memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr)) == 0;
-}
-
-static in_port_t port_of(const union name *name)
-{
-    return name->any.sa_family == AF_INET ? name->v4.sin_port : name->v6.sin6_port;
-}
-
-static bool is_internet(const union name *name)
+static bool is_internet(const union ofi_address *name)
 {
     return name->any.sa_family == AF_INET || name->any.sa_family == AF_INET6;
 }
 
-static bool name_of(const struct ofi_link *link, union name *name)
+static bool name_of(const struct ofi_link *link, union ofi_address *name)
 {
     size_t bytes = sizeof(*name);
 
@@ -62,17 +41,17 @@ static bool name_of(const struct ofi_link *link, union name *name)
 }
 
 /* Somebody may live there who has to do with us. */
-static bool is_inhabited(struct ofi_slot *slot, const union name *host)
+static bool is_inhabited(struct ofi_slot *slot, const union ofi_address *host)
 {
     struct list *item;
 
     list_for_each (item, &slot->links) {
         struct ofi_link *link = list_entry(item, struct ofi_link, link);
-        union name name;
+        union ofi_address name;
 
         if (link->dead)
             continue;
-        if (name_of(link, &name) ? host_equal(&name, host) : link->received != 0)
+        if (name_of(link, &name) ? ofi_address_same_host(&name, host) : link->received != 0)
             return true;
     }
     return false;
@@ -96,23 +75,25 @@ static bool is_asking(struct ofi_slot *slot)
 
 static in_port_t own_port(int fd)
 {
-    union name here = {0};
+    union ofi_address here = {0};
     socklen_t bytes = sizeof(here);
 
-    return getsockname(fd, &here.any, &bytes) == 0 && is_internet(&here) ? port_of(&here) : 0;
+    return getsockname(fd, &here.any, &bytes) == 0 && is_internet(&here) ? ofi_address_port(&here)
+                                                                         : 0;
 }
 
 /* Where the other end is, when it is on that host. A connection that the other end has reset has no
  * peer for getpeername, but what had come before is still to be read. More bytes than an address
  * has are refused. */
-static bool is_from(int fd, const union name *host, in_port_t *port)
+static bool is_from(int fd, const union ofi_address *host, in_port_t *port)
 {
-    union name there = {0};
-    socklen_t bytes = host->any.sa_family == AF_INET ? sizeof(there.v4) : sizeof(there.v6);
+    union ofi_address there = {0};
+    socklen_t bytes = ofi_address_bytes(host);
 
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERNAME, &there, &bytes) != 0 || !host_equal(&there, host))
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERNAME, &there, &bytes) != 0 ||
+        !ofi_address_same_host(&there, host))
         return false;
-    *port = port_of(&there);
+    *port = ofi_address_port(&there);
     return true;
 }
 
@@ -144,7 +125,7 @@ static int next_descriptor(DIR *directory)
 /* More than there is room for are left out. */
 void ofi_ports_find(struct ofi_link *link, struct ofi_ports *ports)
 {
-    union name theirs;
+    union ofi_address theirs;
     DIR *directory;
     in_port_t port;
     int fd;
@@ -154,7 +135,7 @@ void ofi_ports_find(struct ofi_link *link, struct ofi_ports *ports)
         return;
     directory = opendir("/proc/thread-self/fd");
     while (ports->count < OFI_PORTS_MAX && (fd = next_descriptor(directory)) >= 0)
-        if (is_from(fd, &theirs, &port) && port == port_of(&theirs))
+        if (is_from(fd, &theirs, &port) && port == ofi_address_port(&theirs))
             ports->port[ports->count++] = own_port(fd);
     if (directory != NULL)
         closedir(directory);
@@ -163,7 +144,7 @@ void ofi_ports_find(struct ofi_link *link, struct ofi_ports *ports)
 /* Whose connections are to be ended. */
 struct lost {
     const struct ofi_link *link;
-    union name mine, theirs;
+    union ofi_address mine, theirs;
     bool whole_host;
 };
 
@@ -172,8 +153,9 @@ static bool leads_to(int fd, const struct lost *lost)
     in_port_t port;
 
     return is_from(fd, &lost->theirs, &port) &&
-           (port == port_of(&lost->theirs) || ((lost->whole_host || is_named(lost->link, port)) &&
-                                               own_port(fd) == port_of(&lost->mine)));
+           (port == ofi_address_port(&lost->theirs) ||
+            ((lost->whole_host || is_named(lost->link, port)) &&
+             own_port(fd) == ofi_address_port(&lost->mine)));
 }
 
 /* What the kernel has received goes, too; the provider finds the end. Another thread, inside the
