@@ -162,7 +162,6 @@ static int remember(struct pmix *pmix, const char *key)
     snprintf(card->key, sizeof card->key, "%s", key);
     card->next = pmix->cards;
     pmix->cards = card;
-    pmix->uncommitted = true;
     return 0;
 }
 
@@ -186,7 +185,12 @@ static int pmix_put(struct bootstrap *bootstrap, const char *key, const char *va
         return -ENOMEM;
     status = pmix->library.put(PMIX_ABI_GLOBAL, name, &card);
     free(card.data.string);
-    return status == PMIX_ABI_SUCCESS ? 0 : fail(pmix, "PMIx_Put", status);
+    if (status != PMIX_ABI_SUCCESS)
+        return fail(pmix, "PMIx_Put", status);
+    pthread_mutex_lock(&pmix->lock); /* only now: another thread's fence may have come between */
+    pmix->uncommitted = true;
+    pthread_mutex_unlock(&pmix->lock);
+    return 0;
 }
 
 /* The number that ends the key: by our habit who has put it. */
