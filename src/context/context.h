@@ -79,7 +79,7 @@ struct client_core {
     struct geometry_client *geometry;                  /* of floor geometry */
     struct choice_list *choices; /* of floor coll: the job's table of algorithms, see tuned.h */
     _Atomic(struct arena_rest *) arena_rests; /* of src/coll/shared: blocks left by contexts */
-    struct client *client;                    /* the whole, for floor 6 */
+    struct client *client;                    /* the whole, of floor client */
 };
 
 /* The device whose shared heap the tasks of this node use, NULL: none has one. */

@@ -10,18 +10,11 @@
 #include "context/context.h"
 #include "util/log.h"
 
-static _Thread_local char thread_mark;
-
-static uintptr_t self(void)
-{
-    return (uintptr_t)&thread_mark;
-}
-
 void misuse_check(struct context *context, const char *function)
 {
     uintptr_t inside = atomic_load_explicit(&context->misuse.inside, memory_order_relaxed);
 
-    if (inside != 0 && inside != self())
+    if (inside != 0 && inside != context_lock_self())
         log_error("%s: context %u: another thread is advancing it; a context has one owner at a "
                   "time",
                   function, context->offset);
@@ -30,7 +23,7 @@ void misuse_check(struct context *context, const char *function)
 void misuse_enter(struct context *context, const char *function)
 {
     misuse_check(context, function);
-    atomic_store_explicit(&context->misuse.inside, self(), memory_order_relaxed);
+    atomic_store_explicit(&context->misuse.inside, context_lock_self(), memory_order_relaxed);
 }
 
 void misuse_leave(struct context *context)
@@ -40,7 +33,7 @@ void misuse_leave(struct context *context)
 
 void misuse_nested(struct context *context, const char *function)
 {
-    if (atomic_load_explicit(&context->misuse.inside, memory_order_relaxed) == self())
+    if (atomic_load_explicit(&context->misuse.inside, memory_order_relaxed) == context_lock_self())
         log_error("%s: context %u: called from one of its own callbacks, where it does nothing",
                   function, context->offset);
     else

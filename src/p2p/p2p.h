@@ -296,7 +296,7 @@ static inline struct peer *peer_get(struct p2p *p2p, uint32_t endpoint, int *err
     return peer_get_how(p2p, endpoint, 0, error);
 }
 
-/* send.c: why peer_get found no peer, but for one that has gone. */
+/* Why peer_get or peer_packet_path found none: `error` as a result, with a text. */
 pami_result_t p2p_no_peer(const char *function, uint32_t endpoint, const struct p2p *p2p,
                           int error);
 

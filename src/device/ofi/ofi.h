@@ -13,6 +13,7 @@
  *   port.c        completions, house-keeping
  *   news.c        what the reception tells a slot
  *   pulse.c       links that are cut although both ends live
+ *   sever.c       ending the provider's connections to who is dead
  *   expose.c      memory that the provider knows
  *   remote.c      remote reads and writes
  *   sleep.c       contexts that sleep
@@ -21,6 +22,7 @@
  *   door.c        ... what contexts ask of it, its start and end
  *   greeting.c    ... its attempts to reach others
  *   connection.c  its connections: proving who one is, messages
+ *   sockets.c     ... and their sockets
  *   proof.c       keyed hashes
  *   host.c        what the module gets from the library
  *
