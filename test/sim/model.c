@@ -1,5 +1,6 @@
 /*
- * What virtual time a message takes, what clients of a simulation answer, and how runs end.
+ * What virtual time a message takes, what clients of a simulation answer, how runs end, and that a
+ * task's heap stays for its neighbours when its client has gone.
  *
  * Run:
  */
@@ -420,6 +421,43 @@ static void test_deaths(void)
     job_destroy(&job);
 }
 
+static void on_complete(pami_context_t context, void *cookie, pami_result_t result)
+{
+    (void)context;
+    CHECK(result == PAMI_SUCCESS);
+    ++*(size_t *)cookie;
+}
+
+/* Clients go with their contexts, whose arena is in the heap of the first, in any order. */
+static void test_heap(size_t first)
+{
+    struct sim_job job;
+    unsigned *word;
+    size_t complete = 0;
+
+    job_create(&job, NULL, 3, 1);
+    for (size_t i = 0; i < job.tasks; i++) {
+        pami_xfer_t xfer = {.cb_done = on_complete, .cookie = &complete};
+        pami_geometry_t world;
+
+        CALL(PAMI_Geometry_world(job.client[i], &world));
+        xfer.algorithm = sim_algorithm(world, PAMI_XFER_BARRIER, ":Shared:");
+        CHECK(xfer.algorithm != PAMI_ALGORITHM_NULL);
+        CALL(PAMI_Collective(job.context[i], &xfer));
+    }
+    job_settle(&job);
+    CHECK(complete == job.tasks);
+    CALL(PAMIX_Mem_alloc(job.client[first], sizeof(*word), 0, PAMIX_MEM_LOCAL, (void **)&word));
+    word = PAMIX_Mem_local_address(job.client[2], (pami_task_t)first, word, sizeof(*word));
+    CHECK(word != NULL);
+    *word = 0x5eed;
+    CALL(PAMI_Client_destroy(&job.client[first]));
+    CHECK(*word == 0x5eed);
+    CALL(PAMIX_Sim_destroy(job.client, job.tasks));
+    free(job.client);
+    free(job.context);
+}
+
 int main(int argc, char **argv)
 {
     test_arguments(argc, argv, 1);
@@ -435,5 +473,7 @@ int main(int argc, char **argv)
     test_kill(false);
     test_kill(true);
     test_deaths();
+    test_heap(0);
+    test_heap(1);
     return 0;
 }

@@ -126,13 +126,15 @@ int sim_heap_view(struct device *device, uint32_t task, struct heap_view *view)
 
 void sim_heap_close(struct sim_task *task)
 {
-    struct sim_heap *heap;
-
     pthread_mutex_lock(&task->network->heap_lock);
-    heap = task->heap;
-    task->heap = NULL;
     task->heap_closed = true;
     pthread_mutex_unlock(&task->network->heap_lock);
+}
+
+void sim_heap_destroy(struct sim_task *task)
+{
+    struct sim_heap *heap = task->heap;
+
     if (heap == NULL)
         return;
     heap_destroy(heap->allocator);

@@ -106,6 +106,8 @@ void sim_network_release(struct sim_network *network)
     for (size_t i = 0; network->endpoints != NULL && i < count; i++)
         if (network->endpoints[i] != NULL)
             endpoint_free(network->endpoints[i]);
+    for (uint32_t i = 0; network->tasks != NULL && i < network->task_count; i++)
+        sim_heap_destroy(&network->tasks[i]);
     for (unsigned i = 0; i < SIM_SIZE_CLASSES; i++)
         pool_finish(&network->packets[i]);
     pool_finish(&network->copies);

@@ -314,7 +314,12 @@ void sim_tend(struct port *port, void (*gone)(void *context, uint32_t endpoint))
 int sim_heap_alloc(struct device *device, size_t bytes, size_t alignment, int node, void **address);
 int sim_heap_free(struct device *device, void *address);
 int sim_heap_view(struct device *device, uint32_t task, struct heap_view *view);
+
+/* The client goes: no heap is made any more. What there is stays, neighbours may have it mapped. */
 void sim_heap_close(struct sim_task *task);
+
+/* All clients of the network have gone. */
+void sim_heap_destroy(struct sim_task *task);
 
 /* ---- identity.c ---- */
 
