@@ -214,6 +214,8 @@ HOT pami_result_t PAMI_Collective(pami_context_t handle, pami_xfer_t *cmd)
         return error_set(PAMI_ENOMEM, "PAMI_Collective: out of memory");
     operation = repeat_take(context->coll, cmd, &print);
     if (likely(operation != NULL)) {
+        if (operation->machine->ops->hurry != NULL)
+            operation->machine->ops->hurry(operation->machine);
         run(operation, cmd);
         return PAMI_SUCCESS;
     }

@@ -58,6 +58,9 @@ struct machine_ops {
     bool (*is_running)(struct machine *machine);
     /* It has ended well, and may be kept and started again as it is. NULL: never. */
     bool (*repeats)(const struct machine *machine);
+    /* It is started again by the next call: what others wait for may go out now, before all else
+     * that a start takes. NULL: it all goes with the start. */
+    void (*hurry)(struct machine *machine);
 };
 
 struct machine {

@@ -64,13 +64,19 @@ static void set_segments(struct shared_machine *machine)
         machine->way = DIRECT;
 }
 
+static uint64_t stamp_of(const struct shared_machine *machine, uint64_t tick)
+{
+    return (tick + 1) << ARENA_CHECK_BITS | machine->check;
+}
+
 static void take_tick(struct shared_machine *machine, uint64_t tick)
 {
     struct arena *arena = machine->arena;
     struct list *before = arena->machines.prev;
 
     machine->tick = tick;
-    machine->posted = machine->taken = machine->staged = machine->pieces = 0;
+    machine->posted = machine->ahead == tick + 1;
+    machine->taken = machine->staged = machine->pieces = 0;
     for (int i = 0; i < LINE_KINDS; i++)
         machine->waiting[i] = 0;
     machine->counted = machine->started = false;
@@ -79,7 +85,7 @@ static void take_tick(struct shared_machine *machine, uint64_t tick)
     machine->follows_gap = tick - arena->reserved >= GROUP_BLOCK + 1; /* or one was held before */
     if (likely(arena->reserved <= tick))
         arena->reserved = tick + 1;
-    machine->stamp = (tick + 1) << ARENA_CHECK_BITS | machine->check;
+    machine->stamp = stamp_of(machine, tick);
     while (before != &arena->machines &&
            unlikely(list_entry(before, struct shared_machine, link)->tick > tick))
         before = before->prev;
@@ -97,16 +103,21 @@ void shared_reset(struct shared_machine *machine, struct arena *arena,
     machine->row = &shared_rows[call->kind];
     machine->split = machine->relayed = false;
     machine->check = check_of(&machine->call, arena->size);
-    machine->segments = 0;
+    machine->segments = machine->ahead = 0;
     machine->way = THROUGH_SLOTS;
     take_tick(machine, tick);
     if (likely(arena->state == ARENA_READY))
         set_segments(machine);
 }
 
+static bool is_again(const struct shared_machine *machine)
+{
+    return machine->is_inline && machine->segments != 0 && !shared_is_vector(machine->call.kind);
+}
+
 HOT bool shared_again(struct shared_machine *machine, uint64_t tick)
 {
-    if (!machine->is_inline || machine->segments == 0 || shared_is_vector(machine->call.kind))
+    if (!is_again(machine))
         return false;
     take_tick(machine, tick);
     return true;
@@ -492,6 +503,24 @@ bool shared_is_next(const struct shared_machine *machine)
     return arena->state == ARENA_READY && machine->segments != 0 && !arena->shared->running &&
            arena->machines.next == &machine->link && !arena_is_held(arena, machine->tick) &&
            shared_may_write(machine);
+}
+
+HOT void shared_post_ahead(struct shared_machine *machine, uint64_t tick)
+{
+    struct arena *arena = machine->arena;
+
+    if (arena->crowded || !is_again(machine) || machine->way != THROUGH_SLOTS ||
+        arena->state != ARENA_READY || arena->shared->running || !list_empty(&arena->machines) ||
+        arena_is_held(arena, tick) || !machine->row->posts(machine))
+        return;
+    machine->tick = tick;
+    machine->stamp = stamp_of(machine, tick);
+    machine->posted = 0;
+    if (is_broken(machine) || !shared_may_write(machine))
+        return;
+    machine->row->post(machine, 0);
+    shared_publish(machine, LINE_POST, 1);
+    machine->ahead = tick + 1;
 }
 
 HOT void shared_start(struct shared_machine *machine)

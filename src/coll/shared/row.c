@@ -361,6 +361,16 @@ struct arena *shared_arena(struct group *group, uint64_t number)
     return likely(arena != NULL) ? arena : make_arena(group, number);
 }
 
+/* The contribution is where the program has it, again. */
+static void give_back(struct shared_run *run)
+{
+    if (run->keeps) {
+        run->shared.call.send = run->collective.send;
+        run->shared.call.in_place = run->collective.in_place;
+    }
+    run->keeps = false;
+}
+
 /* Take the tick of the arena, if it can do this at all. */
 HOT static void take_ticks(struct shared_run *run)
 {
@@ -368,11 +378,7 @@ HOT static void take_ticks(struct shared_run *run)
     struct shared_call *call = &run->shared.call;
 
     if (run->again && shared_again(&run->shared, arena_tick(run->machine.sequence))) {
-        if (run->keeps) {
-            call->send = run->collective.send;
-            call->in_place = run->collective.in_place;
-        }
-        run->keeps = false;
+        give_back(run);
         run->has_ticks = true;
         return;
     }
@@ -495,6 +501,15 @@ HOT static bool repeats(const struct machine *machine)
     return run_of_const(machine)->again;
 }
 
+/* Nobody has a number of the group between this and the start. */
+HOT static void hurry(struct machine *machine)
+{
+    struct shared_run *run = run_of(machine);
+
+    give_back(run);
+    shared_post_ahead(&run->shared, arena_tick(machine->group->sequence));
+}
+
 static const struct machine_ops shared_machine_ops = {
     .reset = reset,
     .reserve = reserve,
@@ -502,6 +517,7 @@ static const struct machine_ops shared_machine_ops = {
     .release = release,
     .give_up = give_up,
     .repeats = repeats,
+    .hurry = hurry,
 };
 
 bool shared_run_is(const struct machine *machine)

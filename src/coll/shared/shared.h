@@ -93,6 +93,7 @@ struct shared_machine {
     uint64_t slice;       /* the first segment's */
     uint64_t segments;    /* it has, and so many are: */
     uint64_t posted, taken, staged;
+    uint64_t ahead;               /* tick + 1 that it has posted to before it was prepared for it */
     uint64_t pieces;              /* direct: copies that this member makes, 0: not yet known */
     uint64_t segment;             /* bytes of the message, or of each block, in one */
     uint64_t part;                /* rows with parts: bytes between two of them in a slot */
@@ -133,6 +134,10 @@ void shared_reset(struct shared_machine *machine, struct arena *arena,
 /* The same once more, for a short one that has been done: true. Longer ones have to be prepared as
  * the first time. */
 bool shared_again(struct shared_machine *machine, uint64_t tick);
+
+/* It will be prepared for this tick so, and started there and then: what others wait for goes out
+ * before all that they do not see of it, if nothing has to be waited for. */
+void shared_post_ahead(struct shared_machine *machine, uint64_t tick);
 
 /* Nothing has to be waited for before the machine can post: neither the arena nor others in it. */
 bool shared_is_next(const struct shared_machine *machine);
