@@ -501,7 +501,7 @@ HOT static bool repeats(const struct machine *machine)
     return run_of_const(machine)->again;
 }
 
-/* Nobody has a number of the group between this and the start. */
+/* The start comes next, so the number that it will take is that of the group now. */
 HOT static void hurry(struct machine *machine)
 {
     struct shared_run *run = run_of(machine);
