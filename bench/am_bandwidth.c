@@ -2,9 +2,10 @@
  * Active-message bandwidth between two tasks, one way and both ways at once, by size. See stream.h.
  *
  *     pamirun -n 2 am_bandwidth [--both] [--min N] [--max N] [--keep] [--immediate-max N]
+ *                               [--heap]
  *
  * The header of each message says its slot in the window; the receiver's dispatch function has the
- * data delivered into that slot's buffer.
+ * data delivered into that slot's buffer. --heap: what is sent is in the shared heap.
  */
 #include "job.h"
 #include "stream.h"
@@ -61,7 +62,7 @@ static void on_data(pami_context_t context, void *cookie, const void *header, si
 
 void *transport_alloc(size_t bytes)
 {
-    return bench_alloc(bytes);
+    return job_alloc(&transport.job, bytes);
 }
 
 void transport_post_receive(size_t slot, void *buffer, size_t bytes)
@@ -122,6 +123,7 @@ int main(int argc, char **argv)
         bench_die("exactly 2 tasks, please");
     }
     transport.immediate_max = bench_option(argc, argv, "--immediate-max", j->immediate_max);
+    j->heap = bench_flag(argc, argv, "--heap");
     transport.peer = job_endpoint(j, 1 - j->task, 0);
     job_dispatch(j, DATA, on_data, NULL);
     job_meet(j);

@@ -2,12 +2,13 @@
  * Active-message latency: half round trip between two tasks, by size. See pingpong.h.
  *
  *     pamirun -n 2 am_latency [--min N] [--max N] [--step N] [--keep] [--header N]
- *                             [--immediate-max N]
+ *                             [--immediate-max N] [--heap]
  *
  * Sends as an MPI-like run-time would: PAMI_Send_immediate as long as header and data fit its
  * limit (or --immediate-max), else PAMI_Send. Receives into the user's buffer: by a copy out of the
  * pipe in the dispatch function, or by giving the library the address. --header N: N bytes of user
- * header with each message, and the measure is called am_latency_header. Tasks beyond two sleep.
+ * header with each message, and the measure is called am_latency_header. --heap: what is
+ * sent is in the shared heap. Tasks beyond two sleep.
  */
 #include "job.h"
 #include "pingpong.h"
@@ -66,7 +67,7 @@ static void on_note(pami_context_t context, void *cookie, const void *header, si
 
 void *transport_alloc(size_t bytes)
 {
-    return bench_alloc(bytes);
+    return job_alloc(&transport.job, bytes);
 }
 
 void transport_expect(void *buffer)
@@ -132,6 +133,7 @@ int main(int argc, char **argv)
         name = "am_latency_header";
     }
     transport.immediate_max = bench_option(argc, argv, "--immediate-max", j->immediate_max);
+    j->heap = bench_flag(argc, argv, "--heap");
     transport.peer = job_endpoint(j, j->task == 0 ? 1 : 0, 0);
     job_dispatch(j, DATA, on_data, NULL);
     job_dispatch(j, NOTE, on_note, NULL);

@@ -3,6 +3,9 @@
  * microseconds. The loops are in collloop.h; compare mpi_coll.
  *
  *     pamirun -n N coll [type ...] [--min N] [--max N] [--loop [--free]] [--fixed] [--rounds N]
+ *                       [--heap]
+ *
+ * --heap: buffers are in the shared heap.
  */
 #include "collloop.h"
 
@@ -143,6 +146,11 @@ static void port_meet(void)
     job_meet(&port.job);
 }
 
+static void *port_alloc(size_t bytes)
+{
+    return job_alloc(&port.job, bytes);
+}
+
 int main(int argc, char **argv)
 {
     struct job *j = &port.job;
@@ -156,6 +164,8 @@ int main(int argc, char **argv)
     coll_port.wait = port_wait;
     coll_port.tell = port_tell;
     coll_port.meet = port_meet;
+    coll_port.alloc = port_alloc;
+    j->heap = bench_flag(argc, argv, "--heap");
     port.endpoints = bench_alloc((size_t)j->tasks * sizeof(*port.endpoints));
     for (int rank = 0; rank < j->tasks; rank++) {
         port.endpoints[rank] = job_endpoint(j, rank, 0);

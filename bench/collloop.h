@@ -66,6 +66,7 @@ struct coll_port {
     void (*wait)(unsigned count);
     uint64_t (*tell)(uint64_t value);
     void (*meet)(void);
+    void *(*alloc)(size_t bytes); /* as bench_alloc, which it stands for when NULL */
 };
 
 static struct coll_port coll_port;
@@ -367,6 +368,11 @@ static inline void coll_in_loop(const char *name, enum coll_kind kind, size_t by
     coll_port.meet();
 }
 
+static inline void *coll_alloc(size_t bytes)
+{
+    return coll_port.alloc != NULL ? coll_port.alloc(bytes) : bench_alloc(bytes);
+}
+
 static inline size_t coll_rounds(size_t bytes, bool loop)
 {
     size_t rounds = bytes <= 64 ? 2000 : bytes <= 4096 ? 1000 : bytes <= 65536 ? 300 : 50;
@@ -399,8 +405,8 @@ static inline void coll_main(int argc, char **argv)
     }
     for (unsigned slot = 0; slot < COLL_SLOTS; slot++) {
         size_t blocks = slot == 0 ? (size_t)coll_port.size : 1;
-        coll_buffers.send[slot] = bench_alloc(blocks * most);
-        coll_buffers.recv[slot] = bench_alloc(blocks * most);
+        coll_buffers.send[slot] = coll_alloc(blocks * most);
+        coll_buffers.recv[slot] = coll_alloc(blocks * most);
     }
     coll_open_shared();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {

@@ -34,6 +34,7 @@ struct job {
     uint64_t summed, addends;
     double sum;
     bool asleep; /* between messages, instead of polling */
+    bool heap;   /* job_alloc takes memory from the shared heap */
 };
 
 #define PAMI_OK(call) job_ok((call), #call)
@@ -206,6 +207,19 @@ static inline void job_open(struct job *j, size_t ncontexts)
     job_dispatch(j, JOB_SUM, job_on_sum, j);
     PAMI_OK(PAMI_Dispatch_query(j->contexts[0], JOB_SUM, &c, 1));
     j->immediate_max = c.value.intval;
+}
+
+/* Page-aligned, zeroed, touched by the caller. */
+static inline void *job_alloc(const struct job *j, size_t bytes)
+{
+    void *memory;
+
+    if (!j->heap) {
+        return bench_alloc(bytes);
+    }
+    PAMI_OK(PAMIX_Mem_alloc(j->client, bytes, 4096, PAMIX_MEM_LOCAL, &memory));
+    memset(memory, 0, bytes);
+    return memory;
 }
 
 static inline void job_need_tasks(struct job *j, int tasks)

@@ -1,8 +1,9 @@
 /*
- * Single copy: reading and writing another task's memory with one system call.
+ * Single copy: reading and writing another task's memory, with one system call; or with none, where
+ * that memory is in its shared heap.
  *
- * Whether it works between two processes depends on users, namespaces and the kernel's settings, so
- * it is tried once per peer, with a real copy of a word that the peer has told us.
+ * Whether the call works between two processes depends on users, namespaces and the kernel's
+ * settings, so it is tried once per peer, with a real copy of a word that the peer has told us.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -13,6 +14,8 @@
 
 #include "device/shm/shm.h"
 #include "util/log.h"
+#include "util/minmax.h"
+#include "util/move.h"
 #include "util/option.h"
 #include "util/order.h"
 #include "util/procfs.h"
@@ -79,14 +82,35 @@ static ssize_t copy_by_thread(int32_t pid, bool put, const struct copy_pieces *p
     return count;
 }
 
-ssize_t shm_copy_memory(int32_t pid, bool put, const struct copy_pieces *pieces)
+static ssize_t copy_by_kernel(int32_t pid, bool put, const struct copy_pieces *pieces)
 {
-    ssize_t count;
+    ssize_t count = copy(pid, put, pieces);
+
+    return unlikely(count < 0 && errno == ESRCH) ? copy_by_thread(pid, put, pieces) : count;
+}
+
+/* Where one remote piece is mapped here; NULL: there are more, or it is not in the heap. */
+static char *in_heap(const struct shm_device *device, uint32_t member,
+                     const struct copy_pieces *pieces)
+{
+    uint64_t remote = (uintptr_t)pieces->remote->iov_base;
+
+    if (pieces->local_count != 1 || pieces->remote_count != 1)
+        return NULL;
+    return shm_heap_address(device, member, remote, pieces->remote->iov_len);
+}
+
+ssize_t shm_copy_memory(const struct shm_device *device, uint32_t member, bool put,
+                        const struct copy_pieces *pieces)
+{
+    char *there = in_heap(device, member, pieces), *here = pieces->local->iov_base;
+    ssize_t count = (ssize_t)pieces->local->iov_len;
 
     order_before_put();
-    count = copy(pid, put, pieces);
-    if (unlikely(count < 0 && errno == ESRCH))
-        count = copy_by_thread(pid, put, pieces);
+    if (there != NULL)
+        move_bytes(put ? there : here, put ? here : there, (size_t)count);
+    else
+        count = copy_by_kernel(segment_member(device->segment, member)->pid, put, pieces);
     order_after_get();
     return count;
 }
@@ -109,7 +133,7 @@ static enum copy_state probe(struct shm_device *device, uint32_t index)
                  member->task);
         return COPY_FAILS;
     }
-    if (shm_copy_memory(member->pid, false, &(struct copy_pieces){&local, &remote, 1, 1}) !=
+    if (copy_by_kernel(member->pid, false, &(struct copy_pieces){&local, &remote, 1, 1}) !=
         (ssize_t)sizeof(word)) {
         int error = errno;
 
@@ -157,8 +181,12 @@ bool shm_copy_probe(struct shm_device *device, uint32_t member)
     return atomic_load(state) == COPY_WORKS;
 }
 
-static int result_of(struct shm_path *path, ssize_t count, size_t *moved)
+static int copy_with(struct shm_path *path, bool put, const struct copy_pieces *pieces,
+                     size_t *moved)
 {
+    const struct shm_device *device = shm_port_of(path->path.port)->device;
+    ssize_t count = shm_copy_memory(device, path->member, put, pieces);
+
     if (count > 0) {
         *moved = (size_t)count;
         path->path.port->params.counters[DEVICE_COPIED] += (uint64_t)count;
@@ -187,40 +215,33 @@ static bool jointly(struct shm_path *path, void *local, uint64_t remote, size_t 
            joint_begin(path, &what);
 }
 
+static int copy_one(struct path *base, bool put, void *local, uint64_t remote, size_t bytes,
+                    size_t *moved, struct transfer *transfer)
+{
+    struct shm_path *path = container_of(base, struct shm_path, path);
+    struct iovec here = {.iov_base = local, .iov_len = smaller(bytes, COPY_LONGEST)};
+    struct iovec there = {.iov_base = (void *)(uintptr_t)remote, .iov_len = here.iov_len};
+
+    if (jointly(path, local, remote, bytes, put, transfer))
+        return -EINPROGRESS;
+    return copy_with(path, put, &(struct copy_pieces){&here, &there, 1, 1}, moved);
+}
+
 int shm_get(struct path *base, void *local, uint64_t remote, size_t bytes, size_t *moved,
             struct transfer *transfer)
 {
-    struct shm_path *path = container_of(base, struct shm_path, path);
-    struct iovec to = {.iov_base = local, .iov_len = bytes < COPY_LONGEST ? bytes : COPY_LONGEST};
-    struct iovec from = {.iov_base = (void *)(uintptr_t)remote, .iov_len = to.iov_len};
-
-    if (jointly(path, local, remote, bytes, false, transfer))
-        return -EINPROGRESS;
-    return result_of(
-        path, shm_copy_memory(path->pid, false, &(struct copy_pieces){&to, &from, 1, 1}), moved);
+    return copy_one(base, false, local, remote, bytes, moved, transfer);
 }
 
 int shm_put(struct path *base, const void *local, uint64_t remote, size_t bytes, size_t *moved,
             struct transfer *transfer)
 {
-    struct shm_path *path = container_of(base, struct shm_path, path);
-    struct iovec from = {
-        .iov_base = (void *)(uintptr_t)local,
-        .iov_len = bytes < COPY_LONGEST ? bytes : COPY_LONGEST,
-    };
-    struct iovec to = {.iov_base = (void *)(uintptr_t)remote, .iov_len = from.iov_len};
-
-    if (jointly(path, (void *)(uintptr_t)local, remote, bytes, true, transfer))
-        return -EINPROGRESS;
-    return result_of(
-        path, shm_copy_memory(path->pid, true, &(struct copy_pieces){&from, &to, 1, 1}), moved);
+    return copy_one(base, true, (void *)(uintptr_t)local, remote, bytes, moved, transfer);
 }
 
 int shm_copyv(struct path *base, bool put, const struct iovec *local, size_t local_count,
               const struct iovec *remote, size_t remote_count, size_t *moved)
 {
-    struct shm_path *path = container_of(base, struct shm_path, path);
-    const struct copy_pieces pieces = {local, remote, local_count, remote_count};
-
-    return result_of(path, shm_copy_memory(path->pid, put, &pieces), moved);
+    return copy_with(container_of(base, struct shm_path, path), put,
+                     &(struct copy_pieces){local, remote, local_count, remote_count}, moved);
 }

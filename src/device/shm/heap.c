@@ -35,6 +35,17 @@ int shm_heap_view(struct device *base, uint32_t task, struct heap_view *view)
     return shared_heap_view(device->heap, (uint32_t)member, view);
 }
 
+char *shm_heap_address(const struct shm_device *device, uint32_t member, uint64_t remote,
+                       size_t bytes)
+{
+    struct heap_view view;
+
+    if (!shared_heap_has(device->segment, member, remote, bytes) ||
+        shared_heap_view(device->heap, member, &view) != 0)
+        return NULL;
+    return view.local + (remote - view.remote);
+}
+
 int shm_map(struct path *base, uint64_t remote, size_t bytes, void **local)
 {
     struct shm_path *path = container_of(base, struct shm_path, path);

@@ -32,7 +32,7 @@ struct offer {
 struct joint_guest {
     struct list link;
     struct joint_berth *berth;
-    int32_t pid; /* the owner's */
+    uint32_t member; /* the owner */
 };
 
 static size_t piece_bytes(size_t bytes)
@@ -73,12 +73,14 @@ static inline bool is_taken(uint64_t word, uint64_t bytes)
 }
 
 /* Between this task's memory and another one's. 0 or negative errno. */
-static int copy_piece(int32_t pid, bool put, char *local, char *remote, size_t bytes)
+static int copy_piece(const struct shm_device *device, uint32_t member, bool put, char *local,
+                      char *remote, size_t bytes)
 {
     while (bytes != 0) {
         struct iovec near = {.iov_base = local, .iov_len = bytes};
         struct iovec far = {.iov_base = remote, .iov_len = bytes};
-        ssize_t count = shm_copy_memory(pid, put, &(struct copy_pieces){&near, &far, 1, 1});
+        ssize_t count =
+            shm_copy_memory(device, member, put, &(struct copy_pieces){&near, &far, 1, 1});
 
         if (count <= 0)
             return count == 0 ? -EFAULT : errno == ESRCH ? -EPIPE : -errno;
@@ -90,12 +92,12 @@ static int copy_piece(int32_t pid, bool put, char *local, char *remote, size_t b
 }
 
 /* Piece `index` of a copy of `bytes`. */
-static int copy_indexed(int32_t pid, bool put, uint64_t local, uint64_t remote, size_t bytes,
-                        int64_t index)
+static int copy_indexed(const struct shm_device *device, uint32_t member, bool put, uint64_t local,
+                        uint64_t remote, size_t bytes, int64_t index)
 {
     size_t offset = (size_t)index * piece_bytes(bytes);
 
-    return copy_piece(pid, put, (char *)(uintptr_t)local + offset,
+    return copy_piece(device, member, put, (char *)(uintptr_t)local + offset,
                       (char *)(uintptr_t)remote + offset, piece_at(bytes, index));
 }
 
@@ -240,8 +242,8 @@ static void finish(struct shm_port *port, struct joint_copy *copy)
 
 static int copy_own(const struct joint_copy *copy, int64_t index)
 {
-    return copy_indexed(copy->path->pid, copy->put, (uint64_t)(uintptr_t)copy->local, copy->remote,
-                        copy->bytes, index);
+    return copy_indexed(shm_port_of(copy->path->path.port)->device, copy->path->member, copy->put,
+                        (uint64_t)(uintptr_t)copy->local, copy->remote, copy->bytes, index);
 }
 
 /* One piece, or the end. True when something has happened. The copy may be another one then. */
@@ -305,7 +307,7 @@ void joint_invited(struct shm_port *port, const struct packet_header *head)
         return;
     *guest = (struct joint_guest){
         .berth = berth,
-        .pid = segment_member(device->segment, (uint32_t)member)->pid,
+        .member = (uint32_t)member,
     };
     list_push_back(&port->joint.guests, &guest->link);
 }
@@ -346,7 +348,8 @@ static void help(struct shm_port *port, struct joint_guest *guest)
         free(guest);
         return;
     }
-    if (copy_indexed(guest->pid, !offer.put, offer.there, offer.here, offer.bytes, index) == 0)
+    if (copy_indexed(port->device, guest->member, !offer.put, offer.there, offer.here, offer.bytes,
+                     index) == 0)
         port->port.params.counters[DEVICE_HELPED] += piece_at(offer.bytes, index);
     else
         atomic_store_explicit(&guest->berth->failed, 1, memory_order_relaxed);

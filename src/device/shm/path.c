@@ -63,7 +63,6 @@ static struct shm_path *path_new(struct shm_port *port, uint32_t endpoint, uint3
     memset(path, 0, bytes);
     path->main = main;
     path->member = member;
-    path->pid = facts->pid;
     path->inbox = segment_inbox(device->segment, member, endpoint_offset(endpoint));
     path->countdown = LANE_AFTER;
     path->sender = (struct inbox_sender){

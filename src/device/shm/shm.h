@@ -89,7 +89,6 @@ struct shm_path {
     uint32_t alone;     /* copies before the next one */
     struct list link;   /* in the port's paths */
     uint32_t member;
-    int32_t pid;
     struct shm_path *main; /* of a path for packets only: the one whose way its packets take, ... */
     struct shm_path *face; /* ... which knows that one here, if there is one */
     bool leaving;          /* closed or dead was seen; reported when our inbox has been read up */
@@ -185,12 +184,14 @@ void shm_copy_init(struct shm_device *device);
 bool shm_copy_probe(struct shm_device *device, uint32_t member);
 bool shm_copy_may_push(const struct shm_device *device, uint32_t member);
 
-/* The system call; errno is ESRCH where the process has ended. */
+/* As the system call: how much was copied, 0, or -1 and errno, which is ESRCH where the process has
+ * ended. What is in the member's heap can be reached after that as well. */
 struct copy_pieces {
     const struct iovec *local, *remote;
     size_t local_count, remote_count;
 };
-ssize_t shm_copy_memory(int32_t pid, bool put, const struct copy_pieces *pieces);
+ssize_t shm_copy_memory(const struct shm_device *device, uint32_t member, bool put,
+                        const struct copy_pieces *pieces);
 
 /* No tool here minds if other tasks write to this one's memory. */
 bool shm_copy_is_unwatched(const struct shm_device *device);
@@ -202,6 +203,10 @@ int shm_copyv(struct path *path, bool put, const struct iovec *local, size_t loc
               const struct iovec *remote, size_t remote_count, size_t *moved);
 
 /* heap.c */
+/* Where memory in the heap of a member of this node is mapped here, NULL: it is not there, or
+ * cannot be mapped. */
+char *shm_heap_address(const struct shm_device *device, uint32_t member, uint64_t remote,
+                       size_t bytes);
 int shm_map(struct path *path, uint64_t remote, size_t bytes, void **local);
 int shm_heap_alloc(struct device *device, size_t bytes, size_t alignment, int node, void **address);
 int shm_heap_free(struct device *device, void *address);

@@ -18,12 +18,15 @@ static atomic_bool *over;
 static bool fails;
 
 /* Between memory of two tasks, which is all here. */
-ssize_t __wrap_shm_copy_memory(int32_t pid, bool put, const struct copy_pieces *pieces);
-ssize_t __wrap_shm_copy_memory(int32_t pid, bool put, const struct copy_pieces *pieces)
+ssize_t __wrap_shm_copy_memory(const struct shm_device *device, uint32_t member, bool put,
+                               const struct copy_pieces *pieces);
+ssize_t __wrap_shm_copy_memory(const struct shm_device *device, uint32_t member, bool put,
+                               const struct copy_pieces *pieces)
 {
     char *local = pieces->local->iov_base, *remote = pieces->remote->iov_base;
 
-    (void)pid;
+    (void)device;
+    (void)member;
     REQUIRE(pieces->local->iov_len == PIECE && pieces->remote->iov_len == PIECE);
     if (fails && explore_self() == 1 && explore_choose(2) == 1) {
         errno = EFAULT;
