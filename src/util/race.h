@@ -97,11 +97,14 @@ static inline enum race_way race_way(uint32_t ticket)
     return ticket % 2 == 0 ? RACE_USUAL : RACE_OTHER;
 }
 
-/* What is under way, if it is a single piece of work, has only waited so far. */
+/* What is under way, if it is a single piece of work, has only waited so far. The gap before it
+ * counts. */
 static inline void race_waited(struct race *race, uint64_t ticks)
 {
-    if (race->active == 1)
-        race->since = ticks;
+    if (race->active != 1)
+        return;
+    race->since += ticks - race->began;
+    race->began = ticks;
 }
 
 /* It has ended. */
