@@ -120,7 +120,8 @@ pami_result_t PAMIX_Context_async_query(pami_context_t context,
  * Memory that the tasks of a node share. Each task allocates in a heap of its own, and the others
  * of its node can reach all of it with plain loads and stores, after casting: turning an address of
  * the owner into one of their own. PAMI calls that are given such addresses find out by themselves
- * and go straight to the memory.
+ * and go straight to the memory; so do large messages from there, and long collectives of buffers
+ * there, with one copy and without the kernel.
  *
  * Heaps are per client, have no name in any file system, and are gone with the processes. Pages
  * appear when they are touched and are given back some time after they were freed. PAMI_HEAP_BYTES

@@ -259,7 +259,8 @@ struct device_ops {
     int (*path_open)(struct port *port, uint32_t endpoint, unsigned how, struct path **path);
 
     /*
-     * Read or write `bytes` of the destination task's memory. NULL where the device has none.
+     * Read or write `bytes` of the destination task's memory: of any if single_copy is set, else of
+     * its shared heap, as far as `map` knows it. NULL where the device has none.
      * Bounded work: a device may move less than asked; *moved says how much. Of other errors than
      * those above device_copy_may_work tells which are about this time only.
      */
@@ -386,6 +387,17 @@ struct device_ops {
     /* What the device finds here, for a person. Opens nothing for good. NULL: nothing to say. */
     void (*explain)(struct bootstrap *bootstrap, device_explain_function *say, void *cookie);
 };
+
+/* The same as path_address, which the device is asked for when it is not known. */
+static inline void *path_map(struct path *path, uint64_t remote, size_t bytes)
+{
+    void *local = path_address(path, remote, bytes);
+
+    if (local == NULL && path->heap_bytes == 0 && path->port->ops->map != NULL &&
+        path->port->ops->map(path, remote, bytes, &local) != 0)
+        return NULL;
+    return local;
+}
 
 /* The devices that this library was built with, cheapest first, NULL at the end. */
 extern const struct device_ops *const device_table[];

@@ -116,14 +116,15 @@ static bool goes_along(const struct p2p *p2p, const struct path *path,
     return request->bytes <= eager && request->way != MESSAGE_BY_DESTINATION;
 }
 
-static enum message_mode mode_of(const struct p2p *p2p, const struct send *send,
+static enum message_mode mode_of(struct p2p *p2p, const struct send *send,
                                  const struct request *request)
 {
     const struct path *path = send->op.path;
 
     if (goes_along(p2p, path, request))
         return MESSAGE_STREAM;
-    if (send->typed == NULL && path->single_copy && request->way != MESSAGE_BY_SOURCE)
+    if (send->typed == NULL && request->way != MESSAGE_BY_SOURCE &&
+        p2p_is_readable(p2p, path, send->data, send->data_bytes))
         return MESSAGE_PULL;
     return request->sum == 0 && request->bytes <= p2p_eager_bytes(p2p, path) ? MESSAGE_STREAM
                                                                              : MESSAGE_PUSH;
@@ -404,14 +405,22 @@ bool message_has_ended(struct context *context, uint32_t endpoint)
     return peer != NULL && (peer->gone || peer->ended);
 }
 
+static struct path *path_of(struct context *context, uint32_t endpoint)
+{
+    const struct peer *peer = u64map_get(&context->p2p->peers, endpoint);
+
+    return peer != NULL && !peer->gone ? peer->path : NULL;
+}
+
 int message_copy(struct context *context, uint32_t endpoint, bool put, void *near, uint64_t far,
                  size_t bytes)
 {
-    const struct peer *peer = u64map_get(&context->p2p->peers, endpoint);
-    struct path *path = peer != NULL && !peer->gone ? peer->path : NULL;
+    struct path *path = path_of(context, endpoint);
     char *local = near;
 
-    if (path == NULL || !path->single_copy || !path->unwatched || path->port->ops->copyv == NULL)
+    if (path == NULL || path->port->ops->copyv == NULL)
+        return -ENOSYS;
+    if ((!path->single_copy || !path->unwatched) && path_map(path, far, bytes) == NULL)
         return -ENOSYS;
     while (bytes != 0) {
         const struct iovec here = {local, bytes}, there = {(void *)(uintptr_t)far, bytes};
@@ -429,4 +438,19 @@ int message_copy(struct context *context, uint32_t endpoint, bool put, void *nea
         bytes -= moved;
     }
     return 0;
+}
+
+bool message_in_heap(struct context *context, const void *address, size_t bytes)
+{
+    return p2p_in_heap(context->p2p, address, bytes);
+}
+
+bool message_maps_heap(struct context *context, uint32_t endpoint)
+{
+    const struct path *path = path_of(context, endpoint);
+    struct device *device = core_heap_device(context->core);
+    struct heap_view view;
+
+    return path != NULL && path->local && device != NULL &&
+           device->ops->heap_view(device, endpoint_task(endpoint), &view) == 0;
 }

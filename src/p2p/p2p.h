@@ -113,7 +113,8 @@ struct peer {
     struct list puts_waiting; /* struct rma, in the order of the calls */
     size_t outstanding;       /* operations of this epoch that are not complete */
     struct list fences;       /* struct fence_wait of earlier epochs, oldest first */
-    struct race *races;       /* RACE_SIZES of them, NULL until needed */
+    struct race *races;       /* RACE_SIZES of them for data in its heap, and for others; NULL until
+                               * needed */
 };
 
 /* The source of a typed send. */
@@ -233,6 +234,14 @@ struct p2p {
     struct peer *owed_peer; /* is to have ... */
     uint32_t owed;          /* ... this answer, after the callback that runs; 0: no answer */
 };
+
+/* ---- heap.c ---- */
+
+/* All of it is in this task's shared heap. */
+bool p2p_in_heap(struct p2p *p2p, const void *address, size_t bytes);
+
+/* The path's destination can probably read this memory of this task by a get. */
+bool p2p_is_readable(struct p2p *p2p, const struct path *path, const void *address, size_t bytes);
 
 /* Before a function of the program that is no dispatch function runs within a pass: it may unmap
  * what rmw.c has found writable. */

@@ -144,6 +144,12 @@ static int fetch(struct receive *receive, char *to, size_t bytes, size_t *moved)
     return path->port->ops->remote(path, &access, &receive->transfer);
 }
 
+/* The data are in the sender's shared heap, which can be reached here. */
+static bool is_in_heap(const struct receive *receive)
+{
+    return path_map(receive->peer->path, receive->address, receive->data_bytes) != NULL;
+}
+
 /* Exposed data goes straight to its place only: each piece of a bounce buffer might have to be made
  * known to the fabric. */
 static bool can_fetch(const struct receive *receive)
@@ -152,7 +158,7 @@ static bool can_fetch(const struct receive *receive)
 
     if (receive->exposure.id != 0)
         return path->port->ops->remote != NULL && receive->target != NULL;
-    return path->port->ops->get != NULL && path->single_copy;
+    return path->port->ops->get != NULL && (path->single_copy || is_in_heap(receive));
 }
 
 /* What this context sends to itself, and not only somebody's packet that says so. */
@@ -252,14 +258,17 @@ static int pull(struct p2p *p2p, struct receive *receive)
     return 1;
 }
 
-/* The race for messages of this size; NULL: there is no memory for it. */
-static struct race *race_of(struct peer *peer, size_t bytes)
+/* The race for such messages; NULL: there is no memory for it. */
+static struct race *race_of(const struct receive *receive)
 {
+    struct peer *peer = receive->peer;
+    size_t size = race_size(receive->data_bytes, RACE_BYTES, RACE_SIZES);
+
     if (peer->races == NULL)
-        peer->races = calloc(RACE_SIZES, sizeof(*peer->races));
+        peer->races = calloc((size_t)2 * RACE_SIZES, sizeof(*peer->races));
     if (peer->races == NULL)
         return NULL;
-    return race_in(peer->races, RACE_SIZES, race_size(bytes, RACE_BYTES, RACE_SIZES));
+    return race_in(peer->races + (is_in_heap(receive) ? RACE_SIZES : 0), RACE_SIZES, size);
 }
 
 /*
@@ -269,11 +278,9 @@ static struct race *race_of(struct peer *peer, size_t bytes)
  */
 static bool push_pays(struct p2p *p2p, struct receive *receive)
 {
-    struct peer *peer = receive->peer;
-
-    if (!peer->path->may_push || !p2p_has_processors(p2p))
+    if (!receive->peer->path->may_push || !p2p_has_processors(p2p))
         return false;
-    receive->race = race_of(peer, receive->data_bytes);
+    receive->race = race_of(receive);
     if (receive->race == NULL)
         return false;
     receive->race_ticket = race_begin(receive->race, clock_ticks());

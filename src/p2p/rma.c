@@ -179,15 +179,7 @@ static bool wants_packets(const struct rma_call *call)
 /* Where `bytes` of the target's memory are mapped here, or NULL. */
 static char *mapped(const struct rma_call *call, struct path *path, size_t bytes)
 {
-    uint64_t remote = call->remote;
-    void *local = path_address(path, remote, bytes);
-
-    if (is_self(call))
-        return (char *)(uintptr_t)remote;
-    if (local == NULL && path->heap_bytes == 0 && path->port->ops->map != NULL &&
-        path->port->ops->map(path, remote, bytes, &local) != 0)
-        return NULL;
-    return local;
+    return is_self(call) ? (char *)(uintptr_t)call->remote : path_map(path, call->remote, bytes);
 }
 
 /* The same for all that a typed transfer touches there: the base of its layout. */

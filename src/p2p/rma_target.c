@@ -202,23 +202,9 @@ static ssize_t copy_own(const struct p2p *p2p, bool write, const struct iovec *o
 /* All pieces are in this task's shared heap, which stays where it is. */
 static bool in_heap(struct p2p *p2p, const struct iovec *pieces, size_t count)
 {
-    const struct client_core *core = p2p->context->core;
-    struct device *device = core_heap_device(core);
-    struct heap_view view;
-
-    if (p2p->heap.end == 0) {
-        p2p->heap = (struct probe_range){1, 1};
-        if (!core->simulated && device != NULL &&
-            device->ops->heap_view(device, core->task, &view) == 0)
-            p2p->heap = (struct probe_range){view.remote, view.remote + view.bytes};
-    }
-    for (size_t i = 0; i < count; i++) {
-        uint64_t start = (uint64_t)(uintptr_t)pieces[i].iov_base;
-
-        if (start < p2p->heap.start || start >= p2p->heap.end ||
-            pieces[i].iov_len > p2p->heap.end - start)
+    for (size_t i = 0; i < count; i++)
+        if (!p2p_in_heap(p2p, pieces[i].iov_base, pieces[i].iov_len))
             return false;
-    }
     return true;
 }
 

@@ -130,15 +130,9 @@ static inline struct atomic_request request_of(const pami_rmw_t *rmw, unsigned w
 /* The word as this task may access it, or NULL. */
 static void *mapped(const struct p2p *p2p, const struct peer *peer, void *remote, unsigned width)
 {
-    struct path *path = peer->path;
-    void *local;
-
     if (endpoint_task(peer->endpoint) == p2p->context->core->task)
         return remote;
-    if (path->heap_bytes == 0 && path->port->ops->map != NULL &&
-        path->port->ops->map(path, (uint64_t)(uintptr_t)remote, width, &local) == 0)
-        return local;
-    return NULL;
+    return path_map(peer->path, (uint64_t)(uintptr_t)remote, width);
 }
 
 static inline bool avoids_memory(const struct context *context, const pami_rmw_t *rmw)

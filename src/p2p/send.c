@@ -280,16 +280,18 @@ static bool goes_immediate(const struct checked *checked, const pami_send_immedi
     return send->data.iov_len == 0 || total <= checked->context->core->recv_immediate_max;
 }
 
-static enum message_mode mode_of(const struct checked *checked, size_t bytes, bool contiguous)
+/* data NULL: it is not contiguous. */
+static enum message_mode mode_of(const struct checked *checked, const void *data, size_t bytes)
 {
-    const struct p2p *p2p = checked->p2p;
+    struct p2p *p2p = checked->p2p;
     const struct path *path = checked->path;
-    bool fetched = contiguous && path->single_copy && !(checked->row->flags & DISPATCH_NO_RDMA);
-    bool once = fetched && path->own && bytes > OWN_EAGER_BYTES && !p2p->rendezvous_chosen;
+    bool may = data != NULL && !(checked->row->flags & DISPATCH_NO_RDMA);
+    bool once =
+        may && path->own && path->single_copy && bytes > OWN_EAGER_BYTES && !p2p->rendezvous_chosen;
 
     if (bytes <= p2p_eager_bytes(p2p, path) && !once)
         return MESSAGE_STREAM;
-    return fetched ? MESSAGE_PULL : MESSAGE_PUSH;
+    return may && p2p_is_readable(p2p, path, data, bytes) ? MESSAGE_PULL : MESSAGE_PUSH;
 }
 
 static int send_whole(const struct checked *checked, const pami_send_immediate_t *send)
@@ -328,7 +330,7 @@ static bool sent_at_once(const struct checked *checked, const pami_send_immediat
         counters[COUNTER_SEND_IMMEDIATE]++;
     } else {
         if (total + MESSAGE_META_BYTES > checked->path->packet_max ||
-            mode_of(checked, send->data.iov_len, true) != MESSAGE_STREAM ||
+            mode_of(checked, send->data.iov_base, send->data.iov_len) != MESSAGE_STREAM ||
             send_whole(checked, send) != 0)
             return false;
         counters[COUNTER_SEND_EAGER]++;
@@ -368,7 +370,9 @@ static pami_result_t send_message(const char *function, const struct checked *ch
     if (send == NULL)
         return error_set(PAMI_ENOMEM, "%s: out of memory", function);
     send->immediate = goes_immediate(checked, from);
-    send->mode = (uint16_t)(send->immediate ? MESSAGE_STREAM : mode_of(checked, bytes, !typed));
+    send->mode =
+        (uint16_t)(send->immediate ? MESSAGE_STREAM
+                                   : mode_of(checked, typed == NULL ? send->data : NULL, bytes));
     if (send->mode == MESSAGE_PUSH && typed == NULL && !(checked->row->flags & DISPATCH_NO_RDMA) &&
         send_expose(p2p, send))
         send->mode = MESSAGE_PULL;

@@ -2,14 +2,21 @@
  * Large messages, puts and gets between tasks of a node, which both of them may copy: all bytes
  * arrive and none beside them, though a task does not advance for a while, there are more copies at
  * a time than are made jointly, or both tasks have some; and nobody writes once an operation is
- * complete. At the end one of the tasks leaves in the middle.
+ * complete. At the end one of the tasks leaves in the middle. With the argument "heap" all memory
+ * is in the shared heap, with "some" what the dice say.
  *
  * Run: tasks=1,2
  * Run: tasks=2,3,5,8 env="PAMI_SHM_JOINT_COPY=on"
  * Run: tasks=3 env="PAMI_SHM_JOINT_COPY=on PAMI_YIELD=never"
  * Run: tasks=2,3 env="PAMI_SHM_JOINT_COPY=on PAMI_SHM_RING_SLOTS=8 PAMI_SHM_LANES=0"
  * Run: tasks=2 env="PAMI_SHM_JOINT_COPY=off"
+ * Run: tasks=2,3 args="heap"
+ * Run: tasks=2,3 args="heap" env="PAMI_SHM_SINGLE_COPY=off"
+ * Run: tasks=2,3 args="some" env="PAMI_SHM_JOINT_COPY=on"
+ * Run: tasks=2,3 args="some" env="PAMI_SHM_SINGLE_COPY=off"
  */
+#include <pami/pamix.h>
+
 #include "rma.h"
 
 enum {
@@ -28,6 +35,7 @@ struct transfer {
 };
 
 static struct job job;
+static const char *where = "";
 static uint64_t dice;
 static struct transfer transfers[2 * MANY];
 static size_t count, expected, complete, sent, puts_done;
@@ -40,9 +48,36 @@ static size_t some_bytes(void)
     return LEAST + test_random(&dice) % (most - LEAST);
 }
 
+static bool is_in_heap(const void *memory)
+{
+    pamix_heap_view_t view;
+
+    if (PAMIX_Mem_view(job.client, (pami_task_t)job.task, &view) != PAMI_SUCCESS)
+        return false;
+    return (uintptr_t)memory - view.remote < view.bytes;
+}
+
+static void *memory_new(size_t bytes)
+{
+    void *memory;
+
+    if (*where == '\0' || (strcmp(where, "some") == 0 && test_random(&dice) % 2 == 0))
+        return test_alloc(bytes);
+    CHECK_OK(PAMIX_Mem_alloc(job.client, bytes, 0, PAMIX_MEM_LOCAL, &memory));
+    return memory;
+}
+
+static void memory_free(void *memory)
+{
+    if (is_in_heap(memory))
+        CHECK_OK(PAMIX_Mem_free(job.client, memory));
+    else
+        free(memory);
+}
+
 static void *room_for(size_t bytes)
 {
-    unsigned char *memory = test_alloc(bytes + 2 * EDGE);
+    unsigned char *memory = memory_new(bytes + 2 * EDGE);
 
     memset(memory, 0xc3, bytes + 2 * EDGE);
     return memory;
@@ -153,7 +188,7 @@ static void exchange(size_t round)
     CHECK(test_all(landing + put_bytes, LARGEST + EDGE - put_bytes, 0xc3));
     for (size_t i = 0; i < count; i++) {
         CHECK(test_all(transfers[i].memory, transfers[i].bytes + 2 * EDGE, 0xee));
-        free(transfers[i].memory);
+        memory_free(transfers[i].memory);
     }
 }
 
@@ -191,26 +226,32 @@ static void on_last(pami_context_t context, void *cookie, const void *header, si
     recv->local_fn = ignore;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    unsigned char *own[2];
+
+    if (argc > 1)
+        where = argv[1];
     job_start(&job, "joint", 1);
     rma_open(&job);
     test_dispatch(job.context[0], ID, on_message, NULL, test_ordered());
     test_dispatch(job.context[0], ID + 1, on_last, NULL, test_ordered());
     dice = job.task + 1;
-    source = test_alloc(LARGEST);
+    source = memory_new(LARGEST);
     test_fill(source, LARGEST, job.task, 0);
-    window = test_alloc(2 * (size_t)LARGEST + 2 * EDGE);
+    window = memory_new(2 * (size_t)LARGEST + 2 * EDGE);
     memcpy(window, source, LARGEST);
     windows = test_alloc(job.tasks * sizeof *windows);
     rma_share(&job, &window, sizeof window, windows);
     for (size_t round = 0; round < ROUNDS; round++)
         exchange(round);
     job_barrier(&job);
+    own[0] = is_in_heap(source) ? NULL : source;
+    own[1] = is_in_heap(window) ? NULL : window;
     leave();
-    job_destroy(&job);
-    free(source);
-    free(window);
+    job_destroy(&job); /* and the heap */
+    free(own[0]);
+    free(own[1]);
     free(windows);
     free(rma_board.table[0]);
     free(rma_board.table[1]);

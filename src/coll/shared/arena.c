@@ -114,6 +114,7 @@ static struct arena *arena_new(struct shared *shared, const struct group *group)
     if (arena_bytes(shared->buffer_bytes, group->size) <= shared->arena_bytes)
         arena->room = shared->buffer_bytes / group->size;
     arena->copy = arena_reach;
+    arena->casts = arena_casts;
     list_init(&arena->machines);
     list_init(&arena->holds);
     list_init(&arena->active);

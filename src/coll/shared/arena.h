@@ -159,6 +159,10 @@ typedef int arena_copier(const struct arena *arena, uint32_t member, bool put, v
                          uint64_t far, size_t bytes);
 arena_copier arena_reach;
 
+/* All members reach that memory of this one, and this one theirs of the kind, without the kernel. */
+typedef bool arena_caster(const struct arena *arena, const void *address, uint64_t bytes);
+arena_caster arena_casts;
+
 /* A member's view. */
 struct arena {
     struct list link;   /* in shared.arenas */
@@ -185,6 +189,7 @@ struct arena {
     struct race *race;     /* that the first machine takes part in; NULL: none */
     uint32_t race_ticket;
     arena_copier *copy;
+    arena_caster *casts;
     struct arena_processor *seat; /* crowded: where this member arrived last, or NULL */
     bool closing;                 /* the group has gone */
     uint64_t broken; /* 0, or tick + 1: a member is missing; from there on all ends with an error */

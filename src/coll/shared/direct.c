@@ -8,10 +8,10 @@
  * copy what goes from one to the other, piece by piece, whoever comes to the next one first. Its
  * STAGE stamp says that it has, and how it went; with those of all the collective is complete.
  *
- * Where a member cannot do that (types with gaps, no single copy), or a copy fails, all of them go
- * through the slots instead, in the same tick: contributions are as they were. Those to an
- * all-reduce in place are not; if its memory, or the process, is such that it may fail, slots are
- * used at once.
+ * Where a member cannot do that (types with gaps; no single copy, unless the buffers of all are in
+ * their shared heaps), or a copy fails, all of them go through the slots instead, in the same tick:
+ * contributions are as they were. Those to an all-reduce in place are not; if its memory, or the
+ * process, is such that it may fail, slots are used at once.
  *
  * One member, the first or who gets the data, may as well say that it cannot because slots have
  * turned out faster, as where system calls are slow (an AMD EPYC, 1 MiB, us, always direct and now:
@@ -47,11 +47,15 @@
 /* Whoever copies for longer is dead, and its copy is over. */
 #define REVOKE_US 1000000u
 
-/* In `state` of struct arena_direct. */
+/* In `state` of struct arena_direct, at POST: a sum of these, or 0 where it can do nothing. */
 enum {
-    CANNOT,
-    CAN,
-    CAN_IN_PLACE, /* contributions will be overwritten */
+    COPIES = 1,    /* it reaches all others, wherever their buffers are */
+    CASTS = 2,     /* all reach its buffers without the kernel, and it theirs, if they say so */
+    OVERWRITES = 4 /* contributions will be overwritten */
+};
+
+/* ... at STAGE. */
+enum {
     DONE,
     FAILED
 };
@@ -111,33 +115,60 @@ static bool has_places(const struct shared_machine *machine)
     }
 }
 
+/* What others read and write of this member is in its shared heap. */
+static bool casts(const struct shared_machine *machine)
+{
+    const struct shared_call *call = &machine->call;
+    const struct arena *arena = machine->arena;
+    bool one_way = shared_is_one_way(call->kind);
+    bool taker = one_way && arena->rank == shared_taker(call);
+    bool reduces = call->kind == SHARED_ALLREDUCE;
+    bool from_row = call->kind == SHARED_SCATTER;
+    bool into_row = !reduces && !from_row && call->kind != SHARED_BROADCAST;
+    uint64_t row = arena->size * call->bytes;
+
+    if ((reduces || (one_way && !taker)) &&
+        !arena->casts(arena, shared_data_at(&call->send, 0, 0), from_row ? row : call->bytes))
+        return false;
+    return (one_way && !taker) ||
+           arena->casts(arena, shared_data_at(&call->recv, 0, 0), into_row ? row : call->bytes);
+}
+
+/* Nothing keeps copies from working, until they have. A process that has given up privileges, or
+ * hides its memory, is not dumpable any more. */
+static bool is_steady(const struct shared_call *call)
+{
+    return probe_writable((void *)((uintptr_t)shared_data_at(&call->recv, 0, 0) & ~(uintptr_t)3)) &&
+           prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+}
+
 static uint64_t what_it_can(const struct shared_machine *machine)
 {
     const struct shared_call *call = &machine->call;
+    bool overwrites = call->kind == SHARED_ALLREDUCE && call->in_place;
+    uint64_t state = 0;
 
-    if (!has_places(machine) || !reaches_all(machine->arena))
-        return CANNOT;
-    if (call->kind != SHARED_ALLREDUCE || !call->in_place)
-        return CAN;
-    /* A process that has given up privileges, or hides its memory, is not dumpable any more. */
-    return probe_writable((void *)((uintptr_t)shared_data_at(&call->recv, 0, 0) & ~(uintptr_t)3)) &&
-                   prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1
-               ? CAN_IN_PLACE
-               : CANNOT;
+    if (!has_places(machine))
+        return 0;
+    if (reaches_all(machine->arena) && (!overwrites || is_steady(call)))
+        state |= COPIES;
+    if (casts(machine))
+        state |= CASTS;
+    return state != 0 && overwrites ? state | OVERWRITES : state;
 }
 
-/* Whether slots are faster is found out for each of these kinds of collectives, and for sizes
- * within a factor of four. */
-static struct race *race_of(struct arena *arena, const struct shared_call *call)
+/* Whether slots are faster is found out for each of these kinds of collectives, of memory in the
+ * heap and elsewhere, and for sizes within a factor of four. */
+static struct race *race_of(struct arena *arena, const struct shared_call *call, bool heap)
 {
     size_t size = race_size(call->bytes, 4 * arena->direct_bytes, RACE_SIZES);
     struct race *race;
 
     if (arena->races == NULL)
-        arena->races = calloc(SHARED_KINDS * RACE_SIZES, sizeof(*arena->races));
+        arena->races = calloc((size_t)2 * SHARED_KINDS * RACE_SIZES, sizeof(*arena->races));
     if (arena->races == NULL)
         return NULL;
-    race = &arena->races[call->kind * RACE_SIZES + size];
+    race = &arena->races[(2 * call->kind + heap) * RACE_SIZES + size];
     if (!race_is_known(race))
         race_init(race, NULL);
     return race;
@@ -145,14 +176,14 @@ static struct race *race_of(struct arena *arena, const struct shared_call *call)
 
 /* One member decides that slots are to be used, though all could reach each other: who gets the
  * data, as the other one may be done with its slots long before. */
-static bool prefers_slots(struct shared_machine *machine)
+static bool prefers_slots(struct shared_machine *machine, bool heap)
 {
     struct arena *arena = machine->arena;
     uint32_t decides = shared_is_one_way(machine->call.kind) ? shared_taker(&machine->call) : 0;
 
     if (arena->rank != decides || !arena->shared->races)
         return false;
-    arena->race = race_of(arena, &machine->call);
+    arena->race = race_of(arena, &machine->call, heap);
     if (arena->race == NULL)
         return false;
     arena->race_ticket = race_begin(arena->race, clock_ticks());
@@ -189,11 +220,11 @@ static void offer(struct shared_machine *machine)
     atomic_store_explicit(&later->busy, 0, memory_order_relaxed);
     atomic_store_explicit(&later->shut, 0, memory_order_relaxed);
     atomic_store_explicit(&later->next, 0, memory_order_relaxed);
-    if (state != CANNOT && prefers_slots(machine))
-        state = CANNOT;
+    if (state != 0 && prefers_slots(machine, (state & CASTS) != 0))
+        state = 0;
     own->bytes = call->bytes;
     own->send = own->recv = 0;
-    if (state != CANNOT) {
+    if (state != 0) {
         own->send = (uintptr_t)shared_data_at(&call->send, 0, 0);
         own->recv = (uintptr_t)shared_data_at(&call->recv, 0, 0);
     }
@@ -297,7 +328,7 @@ static void through_slots(struct shared_machine *machine)
 static bool begin(struct shared_machine *machine)
 {
     const struct arena *arena = machine->arena;
-    bool all_can = true;
+    uint64_t all = COPIES | CASTS;
 
     for (uint32_t i = 0; i < arena->size; i++) {
         const struct arena_direct *posted = shared_direct_line(machine, LINE_POST, i);
@@ -306,11 +337,11 @@ static bool begin(struct shared_machine *machine)
             machine->failure = PAMI_INVAL;
             return false;
         }
-        all_can = all_can && posted->state != CANNOT;
+        all &= posted->state;
     }
     if (arena->race != NULL)
         race_waited(arena->race, clock_ticks());
-    if (!all_can) {
+    if (all == 0) {
         through_slots(machine);
         return false;
     }
@@ -338,7 +369,7 @@ static void end(struct shared_machine *machine)
     for (uint32_t i = 0; i < arena->size; i++) {
         failed = failed || shared_direct_line(machine, LINE_STAGE, i)->state != DONE;
         overwritten =
-            overwritten || shared_direct_line(machine, LINE_POST, i)->state == CAN_IN_PLACE;
+            overwritten || (shared_direct_line(machine, LINE_POST, i)->state & OVERWRITES) != 0;
     }
     if (failed && overwritten) {
         machine->failure = PAMI_ERROR;
@@ -388,4 +419,16 @@ int arena_reach(const struct arena *arena, uint32_t member, bool put, void *near
     if (unlikely(error == -EPIPE))
         gone_note(context, endpoint_task(endpoint) + 1);
     return error;
+}
+
+bool arena_casts(const struct arena *arena, const void *address, uint64_t bytes)
+{
+    struct context *context = arena->shared->context;
+
+    if (!message_in_heap(context, address, bytes))
+        return false;
+    for (uint32_t i = 0; i < arena->size; i++)
+        if (i != arena->rank && !message_maps_heap(context, arena->endpoints[i]))
+            return false;
+    return true;
 }

@@ -197,6 +197,17 @@ static int copy_with(struct shm_path *path, bool put, const struct copy_pieces *
     return errno == ESRCH ? -EPIPE : -errno;
 }
 
+/* This end needs no system call, the other one would: no gain. Messages of 128 and 256 KiB, 1 and
+ * 4 MiB, us, so and jointly: 1.9 and 4.0, 3.6 and 4.0, 17 and 22, 72 and 67 (AMD EPYC). */
+static bool is_uneven(const struct shm_device *device, const struct shm_path *path,
+                      const void *local, uint64_t remote, size_t bytes)
+{
+    const struct segment *segment = device->segment;
+
+    return shared_heap_has(segment, path->member, remote, bytes) &&
+           !shared_heap_has(segment, segment->self, (uintptr_t)local, bytes);
+}
+
 static bool jointly(struct shm_path *path, void *local, uint64_t remote, size_t bytes, bool put,
                     struct transfer *transfer)
 {
@@ -209,9 +220,10 @@ static bool jointly(struct shm_path *path, void *local, uint64_t remote, size_t 
         .put = put,
     };
 
-    return bytes >= JOINT_LEAST &&
+    return bytes >= JOINT_LEAST && path->path.single_copy &&
            (device->joint == JOINT_COPY_ON ||
-            (device->joint == JOINT_COPY_AUTO && transfer->joint)) &&
+            (device->joint == JOINT_COPY_AUTO && transfer->joint &&
+             !is_uneven(device, path, local, remote, bytes))) &&
            joint_begin(path, &what);
 }
 
