@@ -200,11 +200,11 @@ pami_result_t PAMI_Extension_open(pami_client_t handle, const char *name, pami_e
         return error_set(PAMI_ERROR, "PAMI_Extension_open: client: it has no %s", row->name);
     if (extension == NULL)
         return error_set(PAMI_ENOMEM, "PAMI_Extension_open: out of memory");
+    *extension = (struct extension){.magic = EXTENSION_MAGIC, .row = row, .client = client};
     if (registry_add(extension, &client->core) != 0) {
         free(extension);
         return error_set(PAMI_ENOMEM, "PAMI_Extension_open: out of memory");
     }
-    *extension = (struct extension){.magic = EXTENSION_MAGIC, .row = row, .client = client};
     *out = extension;
     return PAMI_SUCCESS;
 }
