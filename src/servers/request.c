@@ -474,8 +474,9 @@ static pami_result_t send_request(struct request_call *call, const pami_send_imm
     struct request *request;
 
     if (unlikely(send_has_null(from)))
-        return error_set(PAMI_INVAL, "%s: header or data: NULL, with a length that is not 0",
-                         call->function);
+        return error_set(PAMI_INVAL, "%s: %s: NULL, with a length that is not 0", call->function,
+                         from->header.iov_base == NULL && from->header.iov_len != 0 ? "header"
+                                                                                    : "data");
     if (unlikely(from->header.iov_len > UINT32_MAX / 2 || from->data.iov_len > MESSAGE_BYTES_MAX))
         return error_set(PAMI_INVAL, "%s: data: %zu bytes and a header of %zu are too many",
                          call->function, from->data.iov_len, from->header.iov_len);
