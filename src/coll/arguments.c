@@ -191,12 +191,10 @@ pami_result_t arguments_lists(struct reading *r, size_t entries)
 struct area_map arguments_own_block(const struct area_map *map, uint32_t rank)
 {
     struct message_place place = area_place(map, rank, 0);
-    struct area_map own = *map;
+    struct area_map own = area_ref(map);
 
     own.base = place.address;
     own.blocks = BLOCKS_ONE;
-    if (own.type != NULL)
-        type_ref(own.type);
     return own;
 }
 

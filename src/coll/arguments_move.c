@@ -107,9 +107,7 @@ pami_result_t arguments_scatter(struct reading *r, const pami_collective_t *give
 
 static void send_where_received(struct collective *to)
 {
-    to->send = to->recv;
-    if (to->send.type != NULL)
-        type_ref(to->send.type);
+    to->send = area_ref(&to->recv);
     to->send_bytes = to->recv_bytes;
 }
 

@@ -138,6 +138,33 @@ static inline struct message_place area_place(const struct area_map *map, uint32
     return place;
 }
 
+/* The same, with a reference of its own. */
+static inline struct area_map area_ref(const struct area_map *map)
+{
+    if (map->type != NULL)
+        type_ref(map->type);
+    return *map;
+}
+
+/* The same block from data byte `offset` on, without a reference of its own. `start` lives as long
+ * as the result. */
+static inline struct area_map area_from(const struct area_map *map, uint64_t *start,
+                                        uint64_t offset)
+{
+    struct area_map from = *map;
+
+    if (offset == 0)
+        return from;
+    if (from.type == NULL) {
+        from.base += from.base != NULL ? offset : 0;
+        return from;
+    }
+    *start = offset;
+    from.blocks = BLOCKS_PACKED;
+    from.starts = start;
+    return from;
+}
+
 /* Copy between two places; both may be typed, and equal. */
 void place_copy(const struct message_place *target, const struct message_place *source,
                 size_t bytes);

@@ -44,32 +44,6 @@ static struct composed *composed_of(struct machine *machine)
 
 /* ---- parts ---- */
 
-static struct area_map map_ref(const struct area_map *map)
-{
-    struct area_map copy = *map;
-
-    if (copy.type != NULL)
-        type_ref(copy.type);
-    return copy;
-}
-
-/* The same buffer from data byte `offset` on. `starts` lives as long as the map. */
-static struct area_map map_from(const struct area_map *map, uint64_t *starts, uint64_t offset)
-{
-    struct area_map copy = map_ref(map);
-
-    if (offset == 0)
-        return copy;
-    if (copy.type == NULL) {
-        copy.base += offset;
-        return copy;
-    }
-    *starts = offset;
-    copy.blocks = BLOCKS_PACKED;
-    copy.starts = starts;
-    return copy;
-}
-
 /* Part 0: reduce to rank 0; part 1: broadcast from there. */
 static int reduce_broadcast_part(const struct composed *composed, uint32_t part, uint64_t offset,
                                  uint64_t bytes, struct collective *to)
@@ -81,14 +55,16 @@ static int reduce_broadcast_part(const struct composed *composed, uint32_t part,
     to->lists = malloc(2 * sizeof(uint64_t));
     if (to->lists == NULL)
         return -ENOMEM;
-    to->recv = map_from(&whole->recv, &to->lists[0], offset);
+    to->recv = area_from(&whole->recv, &to->lists[0], offset);
+    to->recv = area_ref(&to->recv);
     if (part == 1) {
         to->type = PAMI_XFER_BROADCAST;
-        to->send = map_ref(&to->recv);
+        to->send = area_ref(&to->recv);
         return 0;
     }
     to->type = PAMI_XFER_REDUCE;
-    to->send = map_from(&whole->send, &to->lists[1], offset);
+    to->send = area_from(&whole->send, &to->lists[1], offset);
+    to->send = area_ref(&to->send);
     to->receives = composed->machine.group->rank == 0;
     to->in_place = whole->in_place && to->receives;
     to->op = whole->op;
@@ -123,10 +99,10 @@ static int scatter_allgather_part(const struct composed *composed, uint32_t part
         starts[i] = piece * i < bytes ? piece * i : bytes;
     for (uint32_t i = 0; i < group->size; i++)
         to->lists[i] = starts[i + 1] - starts[i];
-    all = map_ref(&whole->recv);
+    all = area_ref(&whole->recv);
     all.blocks = BLOCKS_PACKED;
     all.starts = starts;
-    own = map_ref(&all);
+    own = area_ref(&all);
     own.starts = &starts[group->rank];
     to->own_bytes = to->lists[group->rank];
     to->root = whole->root;

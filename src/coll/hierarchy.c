@@ -87,20 +87,18 @@ struct collective hierarchy_like(const struct collective *from, pami_xfer_type_t
     made.first = NULL;
     made.send_bytes = made.recv_bytes = NULL;
     made.own_bytes = 0;
-    if (made.send.type != NULL)
-        type_ref(made.send.type);
-    if (made.recv.type != NULL)
-        type_ref(made.recv.type);
+    made.send = area_ref(&made.send);
+    made.recv = area_ref(&made.recv);
     return made;
 }
 
 void hierarchy_replace(struct area_map *map, const struct area_map *with)
 {
-    if (with->type != NULL)
-        type_ref(with->type);
-    if (map->type != NULL)
-        type_unref(map->type);
-    *map = *with;
+    struct area_map before = *map;
+
+    *map = area_ref(with);
+    if (before.type != NULL)
+        type_unref(before.type);
 }
 
 /* ---- links ---- */
@@ -361,21 +359,6 @@ static void link_reduce(struct build *build, const struct collective *from)
 
 /* ---- segments ---- */
 
-/* The same buffer from data byte `offset` on; no reference is taken. `start` lives as long. */
-static struct area_map map_from(const struct area_map *map, uint64_t *start, uint64_t offset)
-{
-    struct area_map copy = *map;
-
-    if (copy.type == NULL) {
-        copy.base += copy.base != NULL ? offset : 0;
-        return copy;
-    }
-    *start = offset;
-    copy.blocks = BLOCKS_PACKED;
-    copy.starts = start;
-    return copy;
-}
-
 static uint64_t segment_of(const struct algorithm *row, const struct collective *whole)
 {
     uint64_t least = (whole->bytes + FLOW_SEGMENTS_MAX - 1) / FLOW_SEGMENTS_MAX;
@@ -455,8 +438,8 @@ static void link_all(struct build *build, const struct algorithm *row,
         part.agreed = collective_digest(whole);
         build->segments[build->count] = (struct flow_links){.ahead = 1};
         if (part.bytes != whole->bytes) {
-            part.send = map_from(&whole->send, &starts[2 * build->count], offset);
-            part.recv = map_from(&whole->recv, &starts[2 * build->count + 1], offset);
+            part.send = area_from(&whole->send, &starts[2 * build->count], offset);
+            part.recv = area_from(&whole->recv, &starts[2 * build->count + 1], offset);
         }
         build->count++;
         link_segment(build, &part);

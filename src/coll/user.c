@@ -25,10 +25,8 @@ static struct collective lend(const struct collective *given)
     struct collective lent = *given;
 
     lent.lists = NULL;
-    if (lent.send.type != NULL)
-        type_ref(lent.send.type);
-    if (lent.recv.type != NULL)
-        type_ref(lent.recv.type);
+    lent.send = area_ref(&lent.send);
+    lent.recv = area_ref(&lent.recv);
     return lent;
 }
 
