@@ -250,8 +250,10 @@ static pami_result_t at_once(const struct rma_call *call, char *remote)
     order_before_put();
     if (bytes != 0 && call->local_type != NULL)
         move_typed(call, remote);
+    else if (bytes != 0 && call->put)
+        move_out(remote, call->local, bytes);
     else if (bytes != 0)
-        move_bytes(call->put ? remote : call->local, call->put ? call->local : remote, bytes);
+        move_bytes(call->local, remote, bytes);
     order_after_get();
     if (call->rdone_fn != NULL)
         call->context->unseen = true;

@@ -25,4 +25,21 @@ static inline void move_bytes(char *to, const char *from, size_t bytes)
     memmove(to, from, bytes);
 }
 
+/* Linux maps one page of a shared file at a write, and at a read all those that exist within such a
+ * window (fault_around_bytes). A page takes 1.3 us, a window 2.4 (AMD EPYC). */
+#define MOVE_WINDOW ((uintptr_t)64 << 10)
+
+/* Less may be all that is wanted there. */
+#define MOVE_MUCH ((size_t)4 << 10)
+
+/* The same to memory of another task, which may never have been touched through this mapping. */
+static inline void move_out(char *to, const char *from, size_t bytes)
+{
+    uintptr_t at = (uintptr_t)to, end = at + bytes;
+
+    for (; bytes >= MOVE_MUCH && at < end; at = (at | (MOVE_WINDOW - 1)) + 1)
+        (void)*(const volatile char *)at;
+    move_bytes(to, from, bytes);
+}
+
 #endif
