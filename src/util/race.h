@@ -101,10 +101,12 @@ static inline enum race_way race_way(uint32_t ticket)
  * counts. */
 static inline void race_waited(struct race *race, uint64_t ticks)
 {
+    uint64_t waited = ticks - (race->since > race->began ? race->since : race->began);
+
     if (race->active != 1)
         return;
-    race->since += ticks - race->began;
-    race->began = ticks;
+    race->since += waited;
+    race->began += waited;
 }
 
 /* It has ended. */

@@ -150,6 +150,27 @@ static void test_waiting_does_not_count(void **state)
     assert_in_range(singly(10000), 9000, 9999);
 }
 
+/* The second of two that begin together waits when the first one has ended, and has less to do. */
+static void test_waiting_behind_another(void **state)
+{
+    unsigned others = 0;
+
+    (void)state;
+    other = 60;
+    for (unsigned i = 0; i < 10000; i++) {
+        uint32_t first = race_begin(&race, now), second = race_begin(&race, now);
+
+        others += race_way(first) == RACE_OTHER;
+        now += race_way(first) == RACE_OTHER ? other : usual;
+        race_end(&race, first, now, KIB);
+        now += 50;
+        race_waited(&race, now);
+        now += (race_way(second) == RACE_OTHER ? other : usual) / 4;
+        race_end(&race, second, now, KIB);
+    }
+    assert_in_range(others, 9000, 9999);
+}
+
 static void test_sizes(void **state)
 {
     (void)state;
@@ -301,6 +322,7 @@ int main(void)
         cmocka_unit_test_setup(test_short_gaps_count, setup),
         cmocka_unit_test_setup(test_gaps_are_no_failure, setup),
         cmocka_unit_test_setup(test_waiting_does_not_count, setup),
+        cmocka_unit_test_setup(test_waiting_behind_another, setup),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test_setup(test_a_slow_way_is_tried_rarely, setup),
         cmocka_unit_test_setup(test_changes_are_found, setup),
