@@ -248,12 +248,12 @@ static pami_result_t at_once(const struct rma_call *call, char *remote)
     if (completion_reserve(&call->context->completions, 2) != 0)
         return error_set(PAMI_ENOMEM, "%s: out of memory", call->function);
     order_before_put();
-    if (bytes != 0 && call->local_type != NULL)
+    if (bytes != 0 && call->local_type != NULL) {
         move_typed(call, remote);
-    else if (bytes != 0 && call->put)
-        move_out(remote, call->local, bytes);
-    else if (bytes != 0)
-        move_bytes(call->local, remote, bytes);
+    } else if (bytes != 0) {
+        move_map(remote, bytes);
+        move_bytes(call->put ? remote : call->local, call->put ? call->local : remote, bytes);
+    }
     order_after_get();
     if (call->rdone_fn != NULL)
         call->context->unseen = true;

@@ -260,10 +260,8 @@ static size_t move_mapped(struct rma *rma, size_t most)
     if (local < remote ? (size_t)(remote - local) < rma->bytes
                        : (size_t)(local - remote) < rma->bytes)
         most = rma->bytes - rma->done;
-    if (rma->put)
-        move_out(remote, local, most);
-    else
-        move_bytes(local, remote, most);
+    move_map(remote, most);
+    move_bytes(rma->put ? remote : local, rma->put ? local : remote, most);
     return most;
 }
 

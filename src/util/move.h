@@ -32,14 +32,14 @@ static inline void move_bytes(char *to, const char *from, size_t bytes)
 /* Less may be all that is wanted there. */
 #define MOVE_MUCH ((size_t)4 << 10)
 
-/* The same to memory of another task, which may never have been touched through this mapping. */
-static inline void move_out(char *to, const char *from, size_t bytes)
+/* Before a move from or to memory of another task, which may never have been touched through this
+ * mapping. */
+static inline void move_map(const char *memory, size_t bytes)
 {
-    uintptr_t at = (uintptr_t)to, end = at + bytes;
+    uintptr_t at = (uintptr_t)memory, end = at + bytes;
 
     for (; bytes >= MOVE_MUCH && at < end; at = (at | (MOVE_WINDOW - 1)) + 1)
         (void)*(const volatile char *)at;
-    move_bytes(to, from, bytes);
 }
 
 #endif

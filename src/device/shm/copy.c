@@ -107,12 +107,12 @@ ssize_t shm_copy_memory(const struct shm_device *device, uint32_t member, bool p
     ssize_t count = (ssize_t)pieces->local->iov_len;
 
     order_before_put();
-    if (there != NULL && put)
-        move_out(there, here, (size_t)count);
-    else if (there != NULL)
-        move_bytes(here, there, (size_t)count);
-    else
+    if (there != NULL) {
+        move_map(there, (size_t)count);
+        move_bytes(put ? there : here, put ? here : there, (size_t)count);
+    } else {
         count = copy_by_kernel(segment_member(device->segment, member)->pid, put, pieces);
+    }
     order_after_get();
     return count;
 }
