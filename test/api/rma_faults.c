@@ -1,7 +1,8 @@
 /*
  * Remote addresses that are not there any more, may not be written to, or never were: the operation
  * ends with an error, the target lives on and is not touched elsewhere, and everything works as
- * before afterwards.
+ * before afterwards. With the argument "heap" the origin's own memory is in its shared heap, where
+ * the target, when it helps with a large transfer, needs no kernel to reach it.
  *
  * Run: tasks=2,3
  * Run: tasks=2,4 nodes=2
@@ -9,14 +10,18 @@
  * Run: tasks=3 env="PAMI_SHM_RING_SLOTS=8 PAMI_SHM_CHUNKS=2 PAMI_SHM_SINGLE_COPY=off"
  * Run: tasks=2 env="PAMI_SHM_SINGLE_COPY=on"
  * Run: tasks=5 env="PAMI_YIELD=always"
+ * Run: tasks=2,3 args="heap" env="PAMI_SHM_JOINT_COPY=on"
+ * Run: tasks=2 args="heap" env="PAMI_SHM_SINGLE_COPY=off"
  */
+#include <pami/pamix.h>
+
 #include "rma.h"
 
 #include <sys/mman.h>
 
 enum {
     PAGE = 4096,
-    PAGES = 64,
+    PAGES = 512,
     HALF = PAGES / 2,
     CONTENT = 7
 };
@@ -34,6 +39,7 @@ enum hole {
 static struct job job;
 static size_t next;
 static pami_type_t stripes;
+static unsigned char *local; /* PAGES pages */
 
 /* Far from where the system places what somebody maps meanwhile: a hole has to stay one. */
 static void *const place = (void *)(uintptr_t)0x100000000000u;
@@ -81,7 +87,6 @@ static void unmake(enum hole hole, unsigned char *memory)
 /* May be refused, if the library can tell; or ends with an error. */
 static void must_fail(bool is_put, bool is_typed, unsigned char *remote, size_t bytes)
 {
-    static unsigned char local[PAGES * PAGE];
     struct rma op = {.expect = RMA_BAD};
     pami_context_t context = job.context[0];
     pami_endpoint_t to = job_endpoint(&job, next, 0);
@@ -138,14 +143,13 @@ static void still_there(void)
     free(all);
 }
 
-static void fall_into(enum hole hole)
+static void fall_once(enum hole hole, unsigned char *hit)
 {
     static const size_t sizes[] = {1, 8, 200, PAGE, 10000, (HALF - 1) * PAGE};
-    unsigned char *mine = make(hole), **all = test_alloc(job.tasks * sizeof *all), *remote;
 
-    rma_share(&job, &mine, sizeof mine, all);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        remote = all[next];
+        unsigned char *remote = hit;
+
         if (hole == HOLE_SECOND_HALF) /* begins in the good half */
             remote += HALF * PAGE - sizes[i] / 2;
         for (int typed = 0; typed < 2; typed++) {
@@ -156,23 +160,46 @@ static void fall_into(enum hole hole)
                 must_fail(false, typed, remote, sizes[i]);
         }
     }
+}
+
+/* All at once, and one by one: who waits helps. */
+static void fall_into(enum hole hole)
+{
+    unsigned char *mine = make(hole), **all = test_alloc(job.tasks * sizeof *all);
+
+    rma_share(&job, &mine, sizeof mine, all);
+    fall_once(hole, all[next]);
+    for (size_t turn = 0; turn < job.tasks; turn++) {
+        job_barrier(&job);
+        if (turn == job.task)
+            fall_once(hole, all[next]);
+    }
     job_barrier(&job);
     unmake(hole, mine);
     still_there();
     free(all);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    static unsigned char plain[PAGES * PAGE];
+    void *memory = plain;
+    bool heap = argc > 1 && strcmp(argv[1], "heap") == 0;
+
     job_start(&job, "rma_faults", 2);
     rma_open(&job);
     next = (job.task + 1) % job.tasks;
+    if (heap)
+        CHECK_OK(PAMIX_Mem_alloc(job.client, PAGES * PAGE, 0, PAMIX_MEM_LOCAL, &memory));
+    local = memory;
     CHECK_OK(PAMI_Type_create(&stripes));
     CHECK_OK(PAMI_Type_add_simple(stripes, 8, 0, 1, 16));
     CHECK_OK(PAMI_Type_complete(stripes, 8));
     for (int hole = 0; hole < HOLES; hole++)
         fall_into((enum hole)hole);
     CHECK_OK(PAMI_Type_destroy(&stripes));
+    if (heap)
+        CHECK_OK(PAMIX_Mem_free(job.client, memory));
     rma_close(&job);
     return 0;
 }

@@ -89,13 +89,18 @@ static ssize_t copy_by_kernel(int32_t pid, bool put, const struct copy_pieces *p
     return unlikely(count < 0 && errno == ESRCH) ? copy_by_thread(pid, put, pieces) : count;
 }
 
-/* Where one remote piece is mapped here; NULL: there are more, or it is not in the heap. */
+/* Where one remote piece is mapped here; NULL: there are more, it is not in the heap, or a fault at
+ * this end is the kernel's to find. */
 static char *in_heap(const struct shm_device *device, uint32_t member,
                      const struct copy_pieces *pieces)
 {
+    const struct segment *segment = device->segment;
     uint64_t remote = (uintptr_t)pieces->remote->iov_base;
 
     if (pieces->local_count != 1 || pieces->remote_count != 1)
+        return NULL;
+    if (pieces->told && !shared_heap_has(segment, segment->self, (uintptr_t)pieces->local->iov_base,
+                                         pieces->local->iov_len))
         return NULL;
     return shm_heap_address(device, member, remote, pieces->remote->iov_len);
 }
@@ -135,7 +140,7 @@ static enum copy_state probe(struct shm_device *device, uint32_t index)
                  member->task);
         return COPY_FAILS;
     }
-    if (copy_by_kernel(member->pid, false, &(struct copy_pieces){&local, &remote, 1, 1}) !=
+    if (copy_by_kernel(member->pid, false, &(struct copy_pieces){&local, &remote, 1, 1, false}) !=
         (ssize_t)sizeof(word)) {
         int error = errno;
 
@@ -238,7 +243,7 @@ static int copy_one(struct path *base, bool put, void *local, uint64_t remote, s
 
     if (jointly(path, local, remote, bytes, put, transfer))
         return -EINPROGRESS;
-    return copy_with(path, put, &(struct copy_pieces){&here, &there, 1, 1}, moved);
+    return copy_with(path, put, &(struct copy_pieces){&here, &there, 1, 1, false}, moved);
 }
 
 int shm_get(struct path *base, void *local, uint64_t remote, size_t bytes, size_t *moved,
@@ -257,5 +262,5 @@ int shm_copyv(struct path *base, bool put, const struct iovec *local, size_t loc
               const struct iovec *remote, size_t remote_count, size_t *moved)
 {
     return copy_with(container_of(base, struct shm_path, path), put,
-                     &(struct copy_pieces){local, remote, local_count, remote_count}, moved);
+                     &(struct copy_pieces){local, remote, local_count, remote_count, false}, moved);
 }

@@ -72,33 +72,31 @@ static inline bool is_taken(uint64_t word, uint64_t bytes)
     return taken_front(word) + taken_back(word) >= pieces_of(bytes);
 }
 
-/* Between this task's memory and another one's. 0 or negative errno. */
-static int copy_piece(const struct shm_device *device, uint32_t member, bool put, char *local,
-                      char *remote, size_t bytes)
+/* A copy as one of the two tasks sees it. */
+struct areas {
+    uint32_t member; /* the other one */
+    bool put;
+    bool told; /* it says where this one's memory is */
+    uint64_t local, remote, bytes;
+};
+
+/* Piece `index`. 0 or negative errno. */
+static int copy_indexed(const struct shm_device *device, const struct areas *areas, int64_t index)
 {
-    while (bytes != 0) {
-        struct iovec near = {.iov_base = local, .iov_len = bytes};
-        struct iovec far = {.iov_base = remote, .iov_len = bytes};
-        ssize_t count =
-            shm_copy_memory(device, member, put, &(struct copy_pieces){&near, &far, 1, 1});
+    size_t at = (size_t)index * piece_bytes(areas->bytes);
+    size_t end = at + piece_at(areas->bytes, index);
+
+    while (at != end) {
+        struct iovec near = {(char *)(uintptr_t)areas->local + at, end - at};
+        struct iovec far = {(char *)(uintptr_t)areas->remote + at, end - at};
+        const struct copy_pieces pieces = {&near, &far, 1, 1, areas->told};
+        ssize_t count = shm_copy_memory(device, areas->member, areas->put, &pieces);
 
         if (count <= 0)
             return count == 0 ? -EFAULT : errno == ESRCH ? -EPIPE : -errno;
-        local += count;
-        remote += count;
-        bytes -= (size_t)count;
+        at += (size_t)count;
     }
     return 0;
-}
-
-/* Piece `index` of a copy of `bytes`. */
-static int copy_indexed(const struct shm_device *device, uint32_t member, bool put, uint64_t local,
-                        uint64_t remote, size_t bytes, int64_t index)
-{
-    size_t offset = (size_t)index * piece_bytes(bytes);
-
-    return copy_piece(device, member, put, (char *)(uintptr_t)local + offset,
-                      (char *)(uintptr_t)remote + offset, piece_at(bytes, index));
 }
 
 /* ---- the owner ---- */
@@ -242,8 +240,15 @@ static void finish(struct shm_port *port, struct joint_copy *copy)
 
 static int copy_own(const struct joint_copy *copy, int64_t index)
 {
-    return copy_indexed(shm_port_of(copy->path->path.port)->device, copy->path->member, copy->put,
-                        (uint64_t)(uintptr_t)copy->local, copy->remote, copy->bytes, index);
+    const struct areas areas = {
+        .member = copy->path->member,
+        .put = copy->put,
+        .local = (uintptr_t)copy->local,
+        .remote = copy->remote,
+        .bytes = copy->bytes,
+    };
+
+    return copy_indexed(shm_port_of(copy->path->path.port)->device, &areas, index);
 }
 
 /* One piece, or the end. True when something has happened. The copy may be another one then. */
@@ -342,14 +347,22 @@ static void help(struct shm_port *port, struct joint_guest *guest)
 {
     struct offer offer;
     int64_t index = take_back(guest->berth, port->port.params.endpoint, &offer);
+    struct areas areas;
 
     if (index < 0) {
         list_remove(&guest->link);
         free(guest);
         return;
     }
-    if (copy_indexed(port->device, guest->member, !offer.put, offer.there, offer.here, offer.bytes,
-                     index) == 0)
+    areas = (struct areas){
+        .member = guest->member,
+        .put = !offer.put,
+        .told = true,
+        .local = offer.there,
+        .remote = offer.here,
+        .bytes = offer.bytes,
+    };
+    if (copy_indexed(port->device, &areas, index) == 0)
         port->port.params.counters[DEVICE_HELPED] += piece_at(offer.bytes, index);
     else
         atomic_store_explicit(&guest->berth->failed, 1, memory_order_relaxed);

@@ -189,6 +189,7 @@ bool shm_copy_may_push(const struct shm_device *device, uint32_t member);
 struct copy_pieces {
     const struct iovec *local, *remote;
     size_t local_count, remote_count;
+    bool told; /* another task says where the local ones are: a wrong address is an error */
 };
 ssize_t shm_copy_memory(const struct shm_device *device, uint32_t member, bool put,
                         const struct copy_pieces *pieces);
