@@ -44,7 +44,7 @@
 #define SLEEP_LONGEST_US 100000u
 
 #define SPINS_SPARE 400u /* idle passes before a sleep: about 10 us */
-#define SPINS_SHARED 32u
+#define SPINS_SHARED 32u /* also with a core to spare, where nobody has rung and nothing come */
 #define SPINS_AGAIN 16u
 
 /* Turns, with a core to spare, in which nothing happens but something is to be tried again, as in a
@@ -161,6 +161,11 @@ static bool was_called(const struct async_slot *slot)
     return !atomic_load_explicit(&slot->context->share.asleep, memory_order_relaxed);
 }
 
+static bool was_rung(const struct async_slot *slot)
+{
+    return slot->armed && (async_bell_rung(context_doorbell(slot->context)) || was_called(slot));
+}
+
 /* Somebody rang, or it is time. */
 static bool is_due(struct async_slot *slot)
 {
@@ -169,8 +174,7 @@ static bool is_due(struct async_slot *slot)
         return true;
     }
     return atomic_exchange_explicit(&slot->fresh, false, memory_order_relaxed) ||
-           clock_now_ns() >= slot->wake_at ||
-           (slot->armed && (async_bell_rung(context_doorbell(slot->context)) || was_called(slot)));
+           clock_now_ns() >= slot->wake_at || was_rung(slot);
 }
 
 /* Events that the thread has handled: none but this thread changes their number. */
@@ -206,7 +210,7 @@ static void take_turn(struct async_slot *slot)
     async_place_apart(thread, slot->context, now);
     if (thread->crowded_until <= now)
         thread->crowded_until = 0;
-    rules.spins = has_spare(thread) ? SPINS_SPARE : SPINS_SHARED;
+    rules.spins = rules.glances = has_spare(thread) ? SPINS_SPARE : SPINS_SHARED;
     if (slot->turn != SHARE_EAGER && slot->turn != SHARE_RETRY)
         slot->patience = has_spare(thread) ? PATIENCE : 0;
     rules.eager = slot->patience != 0;
@@ -221,7 +225,9 @@ static void take_turn(struct async_slot *slot)
         !(slot->turn == SHARE_ASLEEP && slot->light && now >= slot->wake_at);
     rules.light = slot->light;
     if (slot->turn == SHARE_AGAIN || slot->turn == SHARE_EAGER)
-        rules.spins = SPINS_AGAIN;
+        rules.spins = rules.glances = SPINS_AGAIN;
+    else if (slot->turn == SHARE_ASLEEP && !was_rung(slot))
+        rules.glances = SPINS_SHARED;
     turn = slot->progress != NULL ? user_turn(slot, &rules) : share_turn(slot->context, &rules);
     if (helped(slot) != before)
         note_event(slot);

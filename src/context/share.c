@@ -252,7 +252,7 @@ static bool lie_down(struct context *context, bool light)
 
 static enum share_turn passes(struct context *context, const struct share_rules *rules)
 {
-    unsigned idle = 0;
+    unsigned idle = 0, spins = rules->glances;
 
     for (;;) {
         int events = owned_pass(context);
@@ -262,7 +262,9 @@ static enum share_turn passes(struct context *context, const struct share_rules 
         if (is_wanted(context))
             return SHARE_YIELDED;
         idle = events != 0 ? 0 : idle + 1;
-        if (idle < rules->spins)
+        if (events != 0)
+            spins = rules->spins;
+        if (idle < spins)
             continue;
         if (rules->awake || (rules->eager && !list_empty(&context->retries)))
             return SHARE_EAGER;

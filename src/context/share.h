@@ -60,7 +60,8 @@ enum share_turn {
 
 /* How the helper is to behave in a turn. */
 struct share_rules {
-    unsigned spins;              /* idle passes before it sleeps */
+    unsigned spins;              /* idle passes before it sleeps ... */
+    unsigned glances;            /* ... and as long as nothing has come in this turn */
     bool eager;                  /* do not sleep as long as something is to be tried again */
     bool awake;                  /* do not sleep */
     bool light;                  /* who finds nothing left sleeps shortly: arm lightly */

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Messages of all protocols over each libfabric provider that this machine has; and one of hardware
-# is chosen before them although it can do less, and each of two adapters by half of the tasks.
+# Messages of all protocols over each libfabric provider that this machine has, and a thread that
+# idles over it; and one of hardware is chosen before them although it can do less, and each of two
+# adapters by half of the tasks.
 #
 # Run: timeout=400
 
@@ -44,6 +45,9 @@ while read -r provider domain rest; do
     # Tasks meet at starts of clients, with contexts that nobody advances then.
     works env PAMI_OFI_PROVIDER="$provider" "$pamirun" -n 2 --nodes 2 \
         "$build/test/api/client_several"
+    # Some have nothing to wait by.
+    works env PAMI_OFI_PROVIDER="$provider" TEST_FACTOR="$factor" "$pamirun" -n 2 --nodes 2 \
+        "$build/test/net/idle"
     tried=$((tried + 1))
 done < <(PAMI_OFI_INTERFACE=lo "$build/bin/pami_info" --devices |
     sed -n 's/^      \([a-z;_]* *[a-z0-9]* .*\)/\1/p' | sort -u)

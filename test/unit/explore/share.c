@@ -117,7 +117,8 @@ static void ring_bell(void *cookie)
 /* Serves until it is stopped. */
 static void help(void)
 {
-    const struct share_rules rules = {.spins = 1, .serving = serving, .stopping = stopping};
+    const struct share_rules rules = {
+        .spins = 1, .glances = 1, .serving = serving, .stopping = stopping};
 
     share_helper_begin();
     share_begin(context, ring_bell, bell);
