@@ -145,8 +145,8 @@ int message_expect(struct context *context, uint32_t endpoint);
 int message_copy(struct context *context, uint32_t endpoint, bool put, void *near, uint64_t far,
                  size_t bytes);
 
-/* Such copies of others reach this memory, and own ones all that is in the other task's shared heap,
- * without the kernel. */
+/* Such copies need no kernel: those of others from or to this memory of this task, and its own ones
+ * from or to the shared heap of the other. */
 bool message_in_heap(struct context *context, const void *address, size_t bytes);
 bool message_maps_heap(struct context *context, uint32_t endpoint);
 

@@ -159,7 +159,7 @@ typedef int arena_copier(const struct arena *arena, uint32_t member, bool put, v
                          uint64_t far, size_t bytes);
 arena_copier arena_reach;
 
-/* All members reach that memory of this one, and this one theirs of the kind, without the kernel. */
+/* All members reach that memory of this one without the kernel, and this one theirs of the kind. */
 typedef bool arena_caster(const struct arena *arena, const void *address, uint64_t bytes);
 arena_caster arena_casts;
 
