@@ -100,10 +100,11 @@ void rendezvous_lead(struct p2p *p2p, struct receive *receive, const char *bytes
 }
 
 /* The sender's context has ended meanwhile, without waiting any longer: its memory is its program's
- * again, and whatever was read there may be something else. */
+ * again, and whatever was read there may be something else. Where that is known already, there is
+ * nobody to answer any more. */
 static bool is_given_up(const struct receive *receive)
 {
-    return !receive->peer->gone && path_is_stale(receive->peer->path);
+    return receive->answer == 0 || (!receive->peer->gone && path_is_stale(receive->peer->path));
 }
 
 /* A sender that waits for no answer any more has gone, whoever has its place now. */
