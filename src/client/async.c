@@ -44,7 +44,7 @@
 #define SLEEP_LONGEST_US 100000u
 
 #define SPINS_SPARE 400u /* idle passes before a sleep: about 10 us */
-#define SPINS_SHARED 32u /* also with a core to spare, where nobody has rung and nothing come */
+#define SPINS_SHARED 32u /* also with a core to spare, where nobody has rung */
 #define SPINS_AGAIN 16u
 
 /* Turns, with a core to spare, in which nothing happens but something is to be tried again, as in a

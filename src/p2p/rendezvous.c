@@ -264,12 +264,19 @@ static struct race *race_of(const struct receive *receive)
 {
     struct peer *peer = receive->peer;
     size_t size = race_size(receive->data_bytes, RACE_BYTES, RACE_SIZES);
+    bool heap = is_in_heap(receive), is_new;
+    struct race *race;
 
     if (peer->races == NULL)
         peer->races = calloc((size_t)2 * RACE_SIZES, sizeof(*peer->races));
     if (peer->races == NULL)
         return NULL;
-    return race_in(peer->races + (is_in_heap(receive) ? RACE_SIZES : 0), RACE_SIZES, size);
+    race = peer->races + (heap ? RACE_SIZES : 0);
+    is_new = !race_is_known(&race[size]);
+    race = race_in(race, RACE_SIZES, size);
+    if (heap && is_new)
+        race_warms_up(race);
+    return race;
 }
 
 /*

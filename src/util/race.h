@@ -69,6 +69,13 @@ struct race {
 /* `like`: one whose work is much the same, which this one takes over from; NULL: none. */
 void race_init(struct race *race, const struct race *like);
 
+/* Behind a race_init: the usual way is slow at first, as where it touches memory that is not mapped
+ * yet. No trial before it has been used for as long as lies between trials. */
+static inline void race_warms_up(struct race *race)
+{
+    race->rest = race->pause;
+}
+
 /* There has been a race_init, if it was all zeros before. */
 static inline bool race_is_known(const struct race *race)
 {

@@ -171,6 +171,17 @@ static void test_waiting_behind_another(void **state)
     assert_in_range(others, 9000, 9999);
 }
 
+/* What is slow at first only is not left for the other way. */
+static void test_a_way_may_warm_up(void **state)
+{
+    (void)state;
+    race_warms_up(&race);
+    usual = 400;
+    assert_int_equal(singly(RACE_BLOCK * 8), 0);
+    usual = 60;
+    assert_in_range(singly(10000), RACE_BLOCK, 400);
+}
+
 static void test_sizes(void **state)
 {
     (void)state;
@@ -323,6 +334,7 @@ int main(void)
         cmocka_unit_test_setup(test_gaps_are_no_failure, setup),
         cmocka_unit_test_setup(test_waiting_does_not_count, setup),
         cmocka_unit_test_setup(test_waiting_behind_another, setup),
+        cmocka_unit_test_setup(test_a_way_may_warm_up, setup),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test_setup(test_a_slow_way_is_tried_rarely, setup),
         cmocka_unit_test_setup(test_changes_are_found, setup),

@@ -169,8 +169,11 @@ static struct race *race_of(struct arena *arena, const struct shared_call *call,
     if (arena->races == NULL)
         return NULL;
     race = &arena->races[(2 * call->kind + heap) * RACE_SIZES + size];
-    if (!race_is_known(race))
-        race_init(race, NULL);
+    if (race_is_known(race))
+        return race;
+    race_init(race, NULL);
+    if (heap)
+        race_warms_up(race);
     return race;
 }
 
