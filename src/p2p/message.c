@@ -429,7 +429,7 @@ int message_copy(struct context *context, uint32_t endpoint, bool put, void *nea
 
         if (unlikely(error != 0 && error != -EPIPE && error != -EFAULT)) {
             log_info("single copy with endpoint %u failed (errno %d)", endpoint, -error);
-            path->single_copy = device_copy_may_work(error);
+            path->single_copy &= device_copy_may_work(error);
         }
         if (unlikely(error != 0))
             return error;

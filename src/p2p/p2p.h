@@ -9,6 +9,7 @@
  *   receive.c     what is remembered of those that several packets bring
  *   hold.c        messages for ids that are not registered yet
  *   rendezvous.c  data that is pulled by the receiver or pushed on its request
+ *   heap.c        what of this task's memory others reach by themselves
  *   message.c     messages of the library's own
  *   operation.c   the queue of a peer
  *   handle.c      names for what is to be answered
@@ -113,8 +114,7 @@ struct peer {
     struct list puts_waiting; /* struct rma, in the order of the calls */
     size_t outstanding;       /* operations of this epoch that are not complete */
     struct list fences;       /* struct fence_wait of earlier epochs, oldest first */
-    struct race *races;       /* RACE_SIZES of them for data in its heap, and for others; NULL until
-                               * needed */
+    struct race *races; /* RACE_SIZES of them, as many for data in its heap, NULL until needed */
 };
 
 /* The source of a typed send. */
@@ -234,14 +234,6 @@ struct p2p {
     struct peer *owed_peer; /* is to have ... */
     uint32_t owed;          /* ... this answer, after the callback that runs; 0: no answer */
 };
-
-/* ---- heap.c ---- */
-
-/* All of it is in this task's shared heap. */
-bool p2p_in_heap(struct p2p *p2p, const void *address, size_t bytes);
-
-/* The path's destination can probably read this memory of this task by a get. */
-bool p2p_is_readable(struct p2p *p2p, const struct path *path, const void *address, size_t bytes);
 
 /* Before a function of the program that is no dispatch function runs within a pass: it may unmap
  * what rmw.c has found writable. */
@@ -446,6 +438,12 @@ static inline bool message_must_wait(const struct dispatch *row)
 {
     return row == NULL || row->function == NULL || dispatch_has_held(row);
 }
+
+/* heap.c */
+/* All of it is in this task's shared heap. */
+bool p2p_in_heap(struct p2p *p2p, const void *address, size_t bytes);
+/* The path's destination can probably read this memory of this task by a get. */
+bool p2p_is_readable(struct p2p *p2p, const struct path *path, const void *address, size_t bytes);
 
 /* rendezvous.c */
 protocol_handler p2p_handle_data;
